@@ -1,0 +1,99 @@
+"""What every rule file uses: the checked study, its plan, and named input and param functions."""
+
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(workflow.basedir) / "workflow_scripts"))
+
+from layerwise.config import check_files, load_study
+from layerwise.errors import LayerwiseError
+from layerwise.metrics.registry import load_metric
+from layerwise.plan import dataset_plans, metric_cells
+from layerwise.provenance import code_digest
+from layerwise.tables.registry import TABLES as TABLE_MODULES
+from snakemake.exceptions import WorkflowError
+
+ADAPTERS = Path(workflow.basedir) / "workflow_scripts"
+ENVIRONMENT = "../envs/layerwise.yaml"
+TABLES = list(TABLE_MODULES)
+
+
+def checked_study():
+    """Return the study, its dataset plans and its metric cells, or stop with one sentence."""
+    try:
+        check_files(workflow.configfiles)
+        study = load_study(config)
+        plans = dataset_plans(study)
+        specs = {entry.name: load_metric(entry.name).SPEC for entry in study.metrics}
+        return study, plans, *metric_cells(study, plans, specs)
+    except LayerwiseError as error:
+        raise WorkflowError(str(error)) from None
+
+
+STUDY, PLANS, CELLS, ABSENT = checked_study()
+MODELS = {entry.name: entry for entry in STUDY.models}
+TASKS = {entry.name: entry for entry in STUDY.tasks}
+METRICS = {entry.name: entry for entry in STUDY.metrics}
+
+
+def one_of(names):
+    """Return a wildcard pattern that matches exactly these names."""
+    return "|".join(map(re.escape, names)) or "(?!)"
+
+
+wildcard_constraints:
+    model=one_of(MODELS),
+    dataset=one_of(PLANS),
+    task=one_of(TASKS),
+    metric=one_of(METRICS),
+
+
+def adapter_digest(adapter, *modules):
+    """Return the digest of an adapter and of modules that it reaches by name only."""
+    return code_digest(ADAPTERS / f"{adapter}.py", *modules)
+
+
+def metric_files():
+    """Return the JSON of every metric of every model."""
+    return [
+        f"results/metrics/{model}/{dataset}/{metric}.json"
+        for model in MODELS
+        for dataset, metric in CELLS
+    ]
+
+
+def task_files():
+    """Return the JSON of every task of every model."""
+    return [f"results/tasks/{model}/{task}.json" for model in MODELS for task in TASKS]
+
+
+def baseline_files():
+    """Return the JSON of every task's baselines."""
+    return [f"results/data/{task}/baselines.json" for task in TASKS]
+
+
+def figure_names():
+    """Return the figures this study has data for."""
+    names = [
+        f"metric_{metric}"
+        for metric in METRICS
+        if metric in {name for _, name in CELLS}
+    ]
+    names += ["valley"] if "prompt_entropy" in METRICS else []
+    names += ["released"] if METRICS else []
+    names += ["scores", "gains"] if TASKS else []
+    return names + (
+        ["metric_vs_score", "correlations", "selection"] if TASKS and METRICS else []
+    )
+
+
+def final_targets():
+    """Return what a complete run leaves behind."""
+    tables = ["metrics", "scores", "missing", *(TABLES if TASKS else [])]
+    figures = [
+        f"results/figures/{name}.{kind}"
+        for name in figure_names()
+        for kind in ("pdf", "png")
+    ]
+    return [f"results/tables/{name}.csv" for name in tables] + figures

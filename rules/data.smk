@@ -1,0 +1,59 @@
+"""Stage data: the samples of each dataset in a fixed order."""
+
+
+def dataset_parent(wildcards):
+    """Return the samples a dataset is drawn or derived from, if it is."""
+    parent = PLANS[wildcards.dataset].parent
+    return {"parent": f"results/data/{parent}/samples.parquet"} if parent else {}
+
+
+def dataset_recipe(wildcards):
+    """Return what prepare_dataset needs to know: a source with its sample, or the options of a derivation."""
+    entry = PLANS[wildcards.dataset].entry.model_dump()
+    if "transform" in entry:
+        return {
+            key: entry[key]
+            for key in ("transform", "views", "columns", "sample", "seed")
+        }
+    source = PLANS[wildcards.dataset].entry.source
+    settings = entry["source"][source.kind]
+    return {
+        "kind": source.kind,
+        "source": settings,
+        "sample": entry["sample"],
+        "digest": source.file_digest,
+    }
+
+
+def dataset_code(wildcards):
+    """Return the digest of the code that makes this kind of dataset."""
+    recipe = dataset_recipe(wildcards)
+    named = recipe.get("transform") or recipe["kind"]
+    return adapter_digest(
+        "prepare_dataset", *([f"data/{named}.py"] if named != "dataset" else [])
+    )
+
+
+rule prepare_dataset:
+    input:
+        unpack(dataset_parent),
+    output:
+        samples="results/data/{dataset}/samples.parquet",
+        pairs="results/data/{dataset}/pairs.parquet",
+        manifest="results/data/{dataset}/manifest.json",
+    log:
+        "results/logs/prepare_dataset/{dataset}.log",
+    benchmark:
+        "results/benchmarks/prepare_dataset/{dataset}.tsv"
+    wildcard_constraints:
+        dataset=one_of(
+            name for name, plan in PLANS.items() if not (plan.task and plan.views == 1)
+        ),
+    conda:
+        ENVIRONMENT
+    threads: 1
+    params:
+        recipe=dataset_recipe,
+        code=dataset_code,
+    script:
+        "../workflow_scripts/prepare_dataset.py"

@@ -1,0 +1,57 @@
+"""Stage tasks: what a task asks for, and the score of every layer on it, from stored vectors."""
+
+
+def task_samples(wildcards):
+    """Return the samples a task is drawn from."""
+    return f"results/data/{TASKS[wildcards.task].dataset}/samples.parquet"
+
+
+def task_options(wildcards):
+    """Return the config's entry of a task."""
+    return TASKS[wildcards.task].model_dump(exclude={"name"})
+
+
+rule prepare_task:
+    input:
+        samples=task_samples,
+    output:
+        samples="results/data/{task}/samples.parquet",
+        pairs="results/data/{task}/pairs.parquet",
+        manifest="results/data/{task}/manifest.json",
+        spec="results/data/{task}/task/spec.json",
+        baselines="results/data/{task}/baselines.json",
+        sample="results/data/{task}~sample/samples.parquet",
+        sample_pairs="results/data/{task}~sample/pairs.parquet",
+        sample_manifest="results/data/{task}~sample/manifest.json",
+    log:
+        "results/logs/prepare_task/{task}.log",
+    benchmark:
+        "results/benchmarks/prepare_task/{task}.tsv"
+    conda:
+        ENVIRONMENT
+    threads: 1
+    params:
+        options=task_options,
+        code=adapter_digest("prepare_task"),
+    script:
+        "../workflow_scripts/prepare_task.py"
+
+
+rule score_task:
+    input:
+        activations="results/activations/{model}/{task}.h5",
+        spec="results/data/{task}/task/spec.json",
+    output:
+        "results/tasks/{model}/{task}.json",
+    log:
+        "results/logs/score_task/{model}/{task}.log",
+    benchmark:
+        "results/benchmarks/score_task/{model}/{task}.tsv"
+    conda:
+        ENVIRONMENT
+    threads: 1
+    params:
+        seed=STUDY.seed,
+        code=adapter_digest("score_task"),
+    script:
+        "../workflow_scripts/score_task.py"

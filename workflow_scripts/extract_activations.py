@@ -1,0 +1,46 @@
+"""Rule extract_activations: one forward pass of a model over a dataset; the one rule that reads hidden layers."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from layerwise.activations.extract import Request, extract
+from layerwise.models.device import resolve
+from layerwise.models.manifest import verified_weights
+from layerwise.models.text import load
+from layerwise.progress import Progress, rule_log
+from layerwise.provenance import provenance
+from layerwise.records import read_record
+from layerwise.samples import read_samples
+
+if TYPE_CHECKING:
+    from snakemake.iocontainers import snakemake
+
+
+def main(output: str, inputs: dict[str, str], model: dict[str, Any], collect: dict[str, Any], progress: Progress) -> None:
+    """Extract; ``model`` is the config's entry, ``collect`` the readouts, recipes and storage that are wanted."""
+    weights, manifest = verified_weights(Path(inputs["model"]))
+    dataset = read_record(inputs["dataset"], "name", "digest")
+    loaded = load(weights, model["name"], model["dtype"], model["max_tokens"], resolve(model["device"]))
+    request = Request(
+        model=model["name"],
+        model_revision=manifest["digest"],
+        dtype=model["dtype"],
+        dataset=dataset["name"],
+        dataset_digest=dataset["digest"],
+        readouts=collect["readouts"],
+        recipes=collect["recipes"],
+        provenance=provenance(collect["code"], None, "torch", "transformers") | {"max_tokens": model["max_tokens"]},
+        batch_tokens=model["batch_tokens"],
+        storage=collect["storage"],
+        compression=collect["compression"],
+    )
+    extract(Path(output), loaded, read_samples(inputs["samples"]), request, progress)
+
+
+if "snakemake" in globals():
+    torch.set_num_threads(snakemake.threads)
+    label = f"extract_activations {snakemake.wildcards.model} x {snakemake.wildcards.dataset}"
+    with rule_log(snakemake.log[0], label) as report:
+        arguments = snakemake.params.model, {**snakemake.params.collect, "code": snakemake.params.code}
+        main(snakemake.output[0], dict(snakemake.input.items()), *arguments, report)

@@ -1,0 +1,1 @@
+"""Activations: one forward pass, every layer, every readout, the token statistics."""

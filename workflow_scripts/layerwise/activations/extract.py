@@ -1,0 +1,120 @@
+"""One forward pass over a dataset: every layer read as its block finishes, reduced at once, written window by window."""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from torch import Tensor
+
+from layerwise.activations import readout, token_statistics
+from layerwise.activations.batching import batches, windows
+from layerwise.atomic import atomic_path
+from layerwise.models.layered import Batch, Inputs, LayeredModel
+from layerwise.store import CLAMPED_RECIPE, Header, Writer
+
+Arrays = dict[str, NDArray[np.float32]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What to collect and where it comes from; the parts of the file's header that extraction does not measure."""
+
+    model: str
+    model_revision: str
+    dtype: str
+    dataset: str
+    dataset_digest: str
+    readouts: list[dict[str, str]]
+    recipes: list[str]
+    provenance: dict[str, Any]
+    batch_tokens: int = 4096
+    storage: str = "float32"
+    compression: str | None = None
+
+
+def extract(
+    path: Path, model: LayeredModel, samples: pd.DataFrame, request: Request, progress: Callable[[int, int], None]
+) -> None:
+    """Run ``model`` over ``samples`` and write the activation file at ``path``, whole or not at all.
+
+    Args:
+        path: final name of the file.
+        model: a loaded model.
+        samples: rows of samples.parquet.
+        request: see ``Request``; empty ``recipes`` collects no token statistics.
+        progress: called with (rows done, rows).
+    """
+    inputs = model.prepare(samples)
+    header = _header(model, samples, request)
+    lengths = inputs.lengths
+    columns = samples["id"].tolist(), samples["source_id"].tolist(), samples["view"].to_numpy("int64"), lengths
+    with (
+        atomic_path(path) as temporary,
+        Writer(temporary, header, *columns, request.storage, request.compression) as writer,
+    ):
+        done = 0
+        for window in windows(len(samples), _row_bytes(header, int(lengths.max()))):
+            collected: dict[int, Arrays] = {}
+            for rows in batches(window, lengths, request.batch_tokens):
+                collected |= dict(zip(rows, _read_batch(model, inputs.batch(rows), inputs, rows, request), strict=True))
+                done += len(rows)
+                progress(done, len(samples))
+            writer.write(window.start, _stack([collected[row] for row in window]))
+
+
+def _header(model: LayeredModel, samples: pd.DataFrame, request: Request) -> Header:
+    shared = {field.name for field in dataclasses.fields(Header)} & {field.name for field in dataclasses.fields(Request)}
+    return Header(
+        **{name: getattr(request, name) for name in shared},
+        n_samples=int(samples["source_id"].nunique()),
+        n_layers=model.n_layers,
+        width=model.width,
+        layer_names=model.layer_names,
+        taps=["residual"],
+        final_norm=model.final_norm is not None,
+    )
+
+
+def _row_bytes(header: Header, longest: int) -> int:
+    floats = len(header.readouts) * header.width + len(header.recipes) * (min(longest, header.width) + 2)
+    return 4 * (header.n_layers + 1) * floats
+
+
+def _read_batch(model: LayeredModel, batch: Batch, inputs: Inputs, rows: list[int], request: Request) -> list[Arrays]:
+    """Return the arrays of each row of one batch, keyed as in the activation file."""
+    weights = {
+        entry["name"]: readout.token_weights(entry["tokens"], entry["pool"], batch.mask, batch.content)
+        for entry in request.readouts
+    }
+    layers: dict[str, Tensor] = {}
+
+    def on_layer(layer: int, states: Tensor) -> None:
+        normed: dict[str, Tensor] = {}
+        for entry in request.readouts:
+            norm = entry["norm"]
+            if norm not in normed:
+                normed[norm] = readout.normed(states, norm, model.final_norm)
+            layers[f"readout/{entry['name']}/{layer:03d}"] = readout.pool(normed[norm], weights[entry["name"]])
+        if request.recipes:
+            for name, values in token_statistics.statistics(states, batch.mask, request.recipes, CLAMPED_RECIPE).items():
+                layers[f"{name}/{layer:03d}"] = values.float()
+
+    model.run(batch, on_layer)
+    arrays = {name: values.float().cpu().numpy() for name, values in layers.items()}
+    kept = np.minimum(inputs.lengths[rows], model.width)
+    return [
+        {name: values[i, : kept[i]] if "/spectrum/" in name else values[i] for name, values in arrays.items()}
+        for i in range(len(rows))
+    ]
+
+
+def _stack(rows: list[Arrays]) -> Arrays:
+    """Join the arrays of contiguous rows: stacked, or end to end for spectra, whose lengths differ."""
+    return {
+        name: np.concatenate([row[name] for row in rows]) if "/spectrum/" in name else np.stack([row[name] for row in rows])
+        for name in rows[0]
+    }

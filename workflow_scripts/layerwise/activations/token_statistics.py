@@ -1,0 +1,133 @@
+"""Token statistics: what every token-level metric needs, without keeping the tokens.
+
+For each sample, layer and recipe: the normalised eigenvalues of the Gram matrix of its prepared tokens, its mean
+turning angles, and for the authors' variant the entropy of the clamped Gram matrix. All in float64.
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from layerwise.activations.readout import without_first
+
+Statistics = dict[str, Tensor]
+
+
+def prepare(states: Tensor, mask: Tensor, recipe: str) -> tuple[Tensor, Tensor]:
+    """Prepare the tokens of each sample as ``recipe`` says.
+
+    Args:
+        states: (B, T, D). mask: (B, T) bool.
+        recipe: "raw"; "centre_unit" (minus the sample's mean token, then unit norm); "unit"; each of the last two also
+            with "_skip_first", which drops the first token before anything else.
+
+    Returns:
+        tokens (B, T, D) float64, zero where masked, and their mask. ``skip_first`` moves the first token out of the mask.
+    """
+    mask = without_first(mask) if recipe.endswith("_skip_first") else mask
+    kept = mask[..., None]
+    tokens = torch.where(kept, states.double(), 0.0)
+    if recipe.startswith("centre"):
+        count = mask.sum(1).clamp_min(1)[:, None, None]
+        tokens = torch.where(kept, tokens - tokens.sum(1, keepdim=True) / count, 0.0)
+    if recipe != "raw":
+        norms = torch.linalg.vector_norm(tokens, dim=-1, keepdim=True)
+        tokens = torch.where(norms > 0, tokens / norms, 0.0)
+    return tokens, mask
+
+
+def gram(tokens: Tensor) -> Tensor:
+    """Return the smaller of the two second-moment matrices of each sample: (B, T, T) or (B, D, D)."""
+    scale = tokens.abs().amax((1, 2), keepdim=True)
+    tokens = torch.where(scale > 0, tokens / scale, 0.0)
+    return tokens @ tokens.mT if tokens.shape[1] <= tokens.shape[2] else tokens.mT @ tokens
+
+
+def spectrum(matrix: Tensor, count: Tensor) -> Tensor:
+    """Return normalised eigenvalues, largest first; NaN for samples of fewer than two tokens or without any spread.
+
+    Args:
+        matrix: (B, n, n) symmetric, positive semi-definite.
+        count: (B,) tokens of each sample under its recipe.
+
+    Returns:
+        (B, n) float64, each row non-negative with sum 1; padding tokens add zeros at the end.
+    """
+    values = _eigenvalues(matrix).clamp_min(0.0).flip(-1)
+    total = values.sum(-1, keepdim=True)
+    defined = (count[:, None] >= 2) & (total > 0)
+    return torch.where(defined, values / torch.where(defined, total, 1.0), math.nan)
+
+
+def entropy_clamped(matrix: Tensor, count: Tensor) -> Tensor:
+    """Return the authors' prompt entropy (B,) in nats: negative entries set to 0 before the eigenvalues are taken.
+
+    Clamping is not in the paper and breaks positive semi-definiteness; negative eigenvalues are left out and the rest
+    is rescaled to sum 1. A variant to compare with, not a definition.
+    """
+    clamped = matrix.clamp_min(0.0)
+    trace = clamped.diagonal(dim1=-2, dim2=-1).sum(-1)[:, None]
+    values = _eigenvalues(clamped) / torch.where(trace > 0, trace, 1.0)
+    values = torch.where(values > 0, values, 0.0)
+    total = values.sum(-1, keepdim=True)
+    probabilities = values / torch.where(total > 0, total, 1.0)
+    entropy = -torch.special.xlogy(probabilities, probabilities).sum(-1)
+    return torch.where((count >= 2) & (total[:, 0] > 0), entropy, math.nan)
+
+
+def turning_angles(tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the mean angle between successive steps v_k = z_{k+1} - z_k of each sample, signed and absolute, in radians.
+
+    Signed: arccos of the cosine, over triples whose two steps are not zero (Hosseini and Fedorenko, 2023). Absolute:
+    the authors' form, arccos of the cosine's absolute value, with 0 for a zero step.
+
+    Args:
+        tokens: (B, T, D) float64. mask: (B, T) bool; a sample needs three tokens, else NaN.
+
+    Returns:
+        signed (B,) in [0, pi] and absolute (B,) in [0, pi / 2].
+    """
+    steps = tokens[:, 1:] - tokens[:, :-1]
+    lengths = torch.linalg.vector_norm(steps, dim=-1)
+    product = lengths[:, 1:] * lengths[:, :-1]
+    cosine = (steps[:, 1:] * steps[:, :-1]).sum(-1) / torch.where(product > 0, product, 1.0)
+    cosine = cosine.clamp(-1.0, 1.0)
+    triple = mask[:, 2:] & mask[:, 1:-1] & mask[:, :-2]
+    moving = triple & (product > 0)
+    signed = _masked_mean(torch.acos(cosine), moving)
+    absolute = _masked_mean(torch.where(product > 0, torch.acos(cosine.abs()), 0.0), triple)
+    return signed, absolute
+
+
+def token_norms(states: Tensor, mask: Tensor) -> Tensor:
+    """Return (B, 2): norm of the first token, and median norm of the others (NaN where there are none)."""
+    norms = torch.linalg.vector_norm(states.double(), dim=-1)
+    others = torch.where(without_first(mask), norms, math.nan)
+    return torch.stack([norms[:, 0], others.nanmedian(1).values], dim=1)
+
+
+def statistics(states: Tensor, mask: Tensor, recipes: list[str], clamped_recipe: str) -> Statistics:
+    """Return all token statistics of one layer, keyed as in the activation file (without the layer)."""
+    result: Statistics = {"tokens/norm": token_norms(states, mask)}
+    for recipe in recipes:
+        tokens, kept = prepare(states, mask, recipe)
+        matrix, count = gram(tokens), kept.sum(1)
+        result[f"tokens/{recipe}/spectrum"] = spectrum(matrix, count)
+        result[f"tokens/{recipe}/turning_angle"] = torch.stack(turning_angles(tokens, kept), dim=1)
+        if recipe == clamped_recipe:
+            result[f"tokens/{recipe}/entropy_clamped"] = entropy_clamped(matrix, count)
+    return result
+
+
+def _eigenvalues(matrix: Tensor) -> Tensor:
+    """Ascending eigenvalues in float64, on the CPU where the device has no such solver (mps)."""
+    solver: Callable[[Tensor], Tensor] = torch.linalg.eigvalsh
+    return solver(matrix.cpu()).to(matrix.device) if matrix.device.type == "mps" else solver(matrix)
+
+
+def _masked_mean(values: Tensor, mask: Tensor) -> Tensor:
+    count = mask.sum(1)
+    mean = torch.where(mask, values, 0.0).sum(1) / count.clamp_min(1)
+    return torch.where(count > 0, mean, math.nan)

@@ -1,0 +1,78 @@
+"""Files that are either whole or absent: temporary name, fsync, rename."""
+
+import contextlib
+import errno
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+from layerwise.errors import FileError
+
+_HOST = socket.gethostname()
+
+
+@contextlib.contextmanager
+def atomic_path(final: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary path beside ``final`` and rename it into place when the block ends without an error.
+
+    The temporary is removed on any error, and so are temporaries left by dead processes of this host.
+
+    Raises:
+        FileError: the disk is full (the message states the free bytes and the folder).
+    """
+    final = Path(final)
+    final.parent.mkdir(parents=True, exist_ok=True)
+    _remove_stale(final)
+    temporary = final.with_name(f".{final.name}.{_HOST}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        _fsync(temporary)
+        os.replace(temporary, final)
+        _fsync(final.parent)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        raise disk_full(final) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write ``text`` as UTF-8 to ``path`` atomically."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def disk_full(path: str | os.PathLike[str], needed: int | None = None) -> FileError:
+    """Return the error that says how many bytes are free where ``path`` should be written (and how many it needs)."""
+    folder = Path(path).parent
+    free = shutil.disk_usage(folder).free
+    wanted = f"{needed:,} bytes are needed and " if needed is not None else ""
+    return FileError(f"no room to write {path}: {wanted}{free:,} bytes are free in {folder}; free some space and run again.")
+
+
+def _fsync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove_stale(final: Path) -> None:
+    for leftover in final.parent.glob(f".{final.name}.{_HOST}.*.tmp"):
+        pid = leftover.name.rsplit(".", 2)[-2]
+        if pid.isdigit() and not _alive(int(pid)):
+            leftover.unlink(missing_ok=True)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

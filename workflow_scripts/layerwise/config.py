@@ -1,0 +1,363 @@
+"""The configuration: a closed schema with its defaults, checked before any job runs.
+
+``load_study`` turns the mapping that Snakemake read into a ``Study``; every failure is one sentence that names the entry.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+
+from layerwise.errors import ConfigError
+from layerwise.packages import file_digest
+
+NAME_PATTERN = r"^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._@-]{0,99}\Z"
+WINDOWS_DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{i}" for port in ("com", "lpt") for i in range(1, 10))}
+Name = Annotated[str, StringConstraints(strict=True)]
+Count = Annotated[int, Field(ge=1, strict=True)]
+Recipe = Literal["raw", "centre_unit", "centre_unit_skip_first", "unit", "unit_skip_first"]
+Collected = Literal["readouts", "tokens"]
+
+
+class Closed(BaseModel):
+    """A mapping that admits only the keys it names."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ModelSource(Closed):
+    """Where a model comes from: exactly one of ``path`` (a folder) and ``package`` (an installed Python package)."""
+
+    path: str | None = None
+    package: str | None = None
+    file: str | None = None
+    folder: str | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if (self.path is None) == (self.package is None):
+            raise ValueError("write exactly one of 'path: FOLDER' and 'package: NAME'")
+        if self.package and (self.file is None) == (self.folder is None):
+            raise ValueError("a package source needs one of 'file: PATH.gguf' and 'folder: PATH', inside the package")
+        return self
+
+
+class ModelEntry(Closed):
+    """One model."""
+
+    name: Name
+    source: ModelSource
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    max_tokens: Annotated[int, Field(ge=2, strict=True)] = 256
+    batch_tokens: Count = 4096
+    threads: Count = 4
+    device: Annotated[str, StringConstraints(pattern=r"^(auto|cpu|cuda|cuda:\d+|mps)$")] = "auto"
+
+
+class Sampling(Closed):
+    """A seeded sample of a dataset, balanced over the values of a column if one is named."""
+
+    n: Count
+    balance: str | None = None
+    seed: int = 0
+
+
+class TableSource(Closed):
+    """A CSV, TSV, JSONL or Parquet file; every column but ``text`` and ``id`` is kept as a label."""
+
+    path: str
+    text: str = "text"
+    id: str | None = None
+
+
+class BibleSource(Closed):
+    """Verses of two translations, aligned: column ``text`` from one package, ``paraphrase`` from the other."""
+
+    text: str
+    paraphrase: str
+
+
+class LeeSource(Closed):
+    """The Lee documents with human similarity judgements, in the gensim package."""
+
+    package: str = "gensim"
+
+
+class ReviewsSource(Closed):
+    """Amazon review snippets with human sentiment, in an archive that ``make`` fetched."""
+
+    archive: str
+    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+    minimum_intensity: float = 0.0
+
+
+class DatasetSource(Closed):
+    """Where samples come from: exactly one kind."""
+
+    table: TableSource | None = None
+    bible: BibleSource | None = None
+    lee: LeeSource | None = None
+    reviews: ReviewsSource | None = None
+    dataset: str | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if len(self.kinds) != 1:
+            raise ValueError(f"write exactly one of {', '.join(type(self).model_fields)}; found {self.kinds or 'none'}")
+        return self
+
+    @property
+    def file_digest(self) -> str | None:
+        """sha256 of the file of a ``table`` source, so that its content decides whether to run again."""
+        if self.table is None:
+            return None
+        return file_digest(self.table.path) if Path(self.table.path).is_file() else "absent"
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds that are written; one, once validated."""
+        return [kind for kind, value in self if value is not None]
+
+    @property
+    def kind(self) -> str:
+        """The one kind; it names the file in ``layerwise/data/``."""
+        return self.kinds[0]
+
+
+class Derivation(Closed):
+    """A dataset derived from another by a named transform; ``verses`` and ``name: views`` give ``verses~views``."""
+
+    name: Annotated[Name, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,49}$")]
+    transform: Literal["surface_noise", "columns"]
+    views: Annotated[int, Field(ge=2, le=64, strict=True)] = 2
+    columns: list[str] = []
+    sample: Count | None = None
+    seed: int = 0
+    collect: list[Collected] = ["readouts"]
+    metrics: list[str] | None = None
+
+
+class DatasetEntry(Closed):
+    """One dataset. ``collect: []`` makes it a pool that only other entries and tasks draw from."""
+
+    name: Name
+    source: DatasetSource
+    sample: Sampling | None = None
+    collect: list[Collected] = ["readouts", "tokens"]
+    derive: list[Derivation] = []
+    metrics: list[str] | None = None
+
+
+class TaskEntry(Closed):
+    """One task on the samples of a dataset, evaluated by mteb's own evaluator of its type."""
+
+    name: Name
+    type: Literal["classification", "clustering", "pair_classification", "sts"]
+    dataset: str
+    label: str | None = None
+    group: str | None = None
+    train: Count | None = None
+    test: Count = 300
+    classes: Count | None = None
+    pairs: Literal["next", "scored"] | None = None
+    folds: Annotated[int, Field(ge=2, le=20, strict=True)] | None = None
+    n_experiments: Count = 3
+    samples_per_label: Count = 16
+    sample: Annotated[int, Field(ge=0, strict=True)] = 1000
+    seed: int = 0
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        needed = {
+            "classification": ("label", "train"),
+            "clustering": ("label",),
+            "pair_classification": ("pairs", "group"),
+            "sts": ("pairs",),
+        }[self.type]
+        absent = [key for key in needed if getattr(self, key) is None]
+        if absent:
+            raise ValueError(f"a {self.type} task needs {' and '.join(repr(key) for key in absent)}")
+        return self
+
+
+class ReadoutEntry(Closed):
+    """How the tokens of one sample become one vector."""
+
+    name: Name
+    norm: Literal["none", "final", "rms"] = "none"
+    tokens: Literal["all", "content", "skip_first"] = "all"
+    pool: Literal["mean", "weighted_mean", "last", "first"] = "mean"
+
+
+class MetricEntry(BaseModel):
+    """One metric; further keys are its parameters, checked against the metric itself."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    name: Name
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters as written."""
+        return dict(self.model_extra or {})
+
+
+DEFAULT_READOUTS = [
+    ReadoutEntry(name="mean"),
+    ReadoutEntry(name="mean_normed", norm="final"),
+    ReadoutEntry(name="mean_skip_first", tokens="skip_first"),
+    ReadoutEntry(name="weighted_mean", pool="weighted_mean"),
+]
+
+
+class Study(Closed):
+    """The whole configuration."""
+
+    title: str = "layerwise study"
+    seed: int = 0
+    models: Annotated[list[ModelEntry], Field(min_length=1)]
+    datasets: list[DatasetEntry]
+    tasks: list[TaskEntry] = []
+    readouts: Annotated[list[ReadoutEntry], Field(min_length=1)] = DEFAULT_READOUTS
+    headline_readout: str = "mean_normed"
+    headline_dataset: str = ""
+    recipes: Annotated[list[Recipe], Field(min_length=1)] = ["raw", "centre_unit", "centre_unit_skip_first"]
+    metrics: list[MetricEntry] = []
+    task_metrics: list[str] = []
+    task_views: Derivation | None = None
+    storage: Literal["float32", "float16"] = "float32"
+    compression: Literal["gzip", "lzf"] | None = None
+
+    @model_validator(mode="after")
+    def _names(self) -> Self:
+        for kind in ("models", "datasets", "tasks", "readouts", "metrics"):
+            _check_names(kind, [entry.name for entry in getattr(self, kind)])
+        both = {d.name.casefold() for d in self.datasets} & {t.name.casefold() for t in self.tasks}
+        if both:
+            raise ValueError(f"{min(both)!r} names a dataset and a task, which share one folder; rename one")
+        return self
+
+    @model_validator(mode="after")
+    def _references(self) -> Self:
+        datasets = [d.name for d in self.datasets]
+        metrics = [m.name for m in self.metrics]
+        for dataset in self.datasets:
+            if dataset.source.dataset is not None:
+                _check_known(f"dataset {dataset.name!r}: 'source: dataset'", dataset.source.dataset, datasets)
+            wanted = [dataset.metrics, *(derivation.metrics for derivation in dataset.derive)]
+            for metric in (name for names in wanted for name in names or []):
+                _check_known(f"dataset {dataset.name!r}: 'metrics'", metric, metrics)
+        for task in self.tasks:
+            _check_known(f"task {task.name!r}: 'dataset'", task.dataset, datasets)
+        for metric in self.task_metrics:
+            _check_known("'task_metrics'", metric, metrics)
+        _check_known("'headline_readout'", self.headline_readout, [r.name for r in self.readouts])
+        return self
+
+
+def _check_names(kind: str, names: list[str]) -> None:
+    seen: dict[str, str] = {}
+    for name in names:
+        if not re.fullmatch(NAME_PATTERN, name) or name.split(".")[0].casefold() in WINDOWS_DEVICES:
+            raise ValueError(
+                f"{kind}: {name!r} is not a usable name; use letters, digits, '.', '_', '-' and '@', starting with a "
+                "letter or digit, at most 100 characters"
+            )
+        if name.casefold() in seen:
+            raise ValueError(f"{kind}: {name!r} and {seen[name.casefold()]!r} would share one file; rename one")
+        seen[name.casefold()] = name
+
+
+def _check_known(where: str, name: str, known: list[str]) -> None:
+    if name not in known:
+        raise ValueError(f"{where} names {name!r}, which is not in the config; known: {', '.join(known) or 'none'}")
+
+
+def check_files(paths: Iterable[str | Path]) -> None:
+    """Refuse config files that run code or say a key twice, before anything is made of them.
+
+    Snakemake has evaluated YTE by the time this runs (a config file is trusted code), but no job has started.
+
+    Raises:
+        ConfigError: ``__use_yte__`` occurs, a key occurs twice in one mapping, or the file is not plain YAML.
+    """
+    for path in paths:
+        text = Path(path).read_text("utf-8")
+        if "__use_yte__" in text:
+            raise ConfigError(f"config: {path} uses YTE ('__use_yte__'), which runs code; write plain YAML instead.")
+        try:
+            yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a subclass of SafeLoader
+        except yaml.YAMLError as error:
+            raise ConfigError(f"config: {path} is not plain YAML ({' '.join(str(error).split())}).") from None
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """YAML without tags that build objects, and without keys that silently replace each other."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        repeated = next((key for i, key in enumerate(keys) if key in keys[:i]), None)
+        if repeated is not None:
+            raise yaml.YAMLError(f"key {repeated!r} occurs twice, line {node.start_mark.line + 1} and below")
+        return super().construct_mapping(node, deep)
+
+
+def load_study(config: dict[str, Any]) -> Study:
+    """Check a configuration and fill in its defaults.
+
+    Args:
+        config: the mapping read from the config files.
+
+    Raises:
+        ConfigError: the first thing that is wrong, in one sentence.
+    """
+    try:
+        return Study.model_validate(config)
+    except ValidationError as error:
+        raise ConfigError(_sentence(error, config)) from None
+
+
+def _sentence(error: ValidationError, config: dict[str, Any]) -> str:
+    first = error.errors(include_url=False)[0]
+    place: list[str] = []
+    path: Any = config
+    for key in first["loc"]:
+        path = path[key] if isinstance(path, dict | list) and _has(path, key) else None
+        named = path.get("name") if isinstance(path, dict) else None
+        place.append(f"{key} ({named!r})" if named else str(key))
+    where = ": ".join(place)
+    others = len(error.errors()) - 1
+    more = f" ({others} further problem{'s' * (others > 1)})" if others else ""
+    if first["type"] == "extra_forbidden":
+        key = str(first["loc"][-1])
+        close = difflib.get_close_matches(key, _keys(first["loc"]), 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(_keys(first['loc']))}."
+        return f"config: {where} is an unknown key; {hint}{more}"
+    if first["type"] == "missing":
+        return f"config: {where} is missing.{more}"
+    message = first["msg"].removeprefix("Value error, ")
+    value = "" if first["type"] == "value_error" else f" (found {first['input']!r})"
+    return f"config: {where + ': ' if where else ''}{message}{value}.{more}"
+
+
+def _has(container: Any, key: Any) -> bool:  # noqa: ANN401
+    return key in container if isinstance(container, dict) else isinstance(key, int) and key < len(container)
+
+
+def _keys(location: tuple[int | str, ...]) -> list[str]:
+    """Names of the keys allowed beside the last key of ``location``."""
+    model: type[BaseModel] = Study
+    for key in location[:-1]:
+        if isinstance(key, int):
+            continue
+        annotation = str(model.model_fields[key].annotation)
+        inner = [cls for cls in _models() if re.search(rf"\b{cls.__name__}\b", annotation)]
+        model = inner[0] if inner else model
+    return list(model.model_fields)
+
+
+def _models() -> list[type[BaseModel]]:
+    return [*Closed.__subclasses__(), MetricEntry]

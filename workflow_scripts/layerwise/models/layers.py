@@ -1,0 +1,86 @@
+"""Where the layers of a model begin and end: the one place that knows.
+
+Layer 0 is the residual stream that enters the first block, layer i the output of block i, layer L the output of the
+last block without the model's final norm. Reading at block boundaries gives this for every architecture, whatever the
+library puts into its own list of hidden states.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from torch import Tensor, nn
+
+from layerwise.errors import ModelError
+from layerwise.models.layered import OnLayer
+
+_STACKS = ("layers", "h", "blocks", "encoder.layer", "encoder.layers", "trunk.blocks")
+_FINAL_NORMS = ("norm", "final_layer_norm", "ln_f", "norm_f", "final_norm", "layernorm", "rms_norm")
+
+
+@dataclasses.dataclass(frozen=True)
+class LayerStack:
+    """The blocks of a model in order, and its final norm where it has one."""
+
+    blocks: nn.ModuleList
+    final_norm: nn.Module | None
+    path: str
+
+    @property
+    def layer_names(self) -> list[str]:
+        """Name of each layer 0..L: where in the model it is read."""
+        return [f"input of {self.path}.0", *(f"{self.path}.{i}" for i in range(len(self.blocks)))]
+
+
+def find_layers(model: nn.Module, n_blocks: int | None = None) -> LayerStack:
+    """Find the stack of blocks and the final norm of ``model``.
+
+    Args:
+        model: the backbone, without a head.
+        n_blocks: how many blocks its config promises, where known.
+
+    Raises:
+        ModelError: no stack of blocks, or one of another length than promised.
+    """
+    for path in _STACKS:
+        blocks = _get(model, path)
+        if isinstance(blocks, nn.ModuleList) and len(blocks) and n_blocks in (None, len(blocks)):
+            norms = (_get(model, name) for name in _FINAL_NORMS)
+            norm = next((n for n in norms if isinstance(n, nn.Module) and not isinstance(n, nn.Identity)), None)
+            return LayerStack(blocks, norm, path)
+    raise ModelError(
+        f"{type(model).__name__} has no stack of {n_blocks or 'equal'} blocks under {', '.join(_STACKS)}; layerwise reads "
+        "models that are one sequence of blocks of equal width."
+    )
+
+
+@contextlib.contextmanager
+def reading(stack: LayerStack, on_layer: OnLayer) -> Iterator[None]:
+    """Call ``on_layer(i, states)`` for layers 0..L while a forward pass runs inside this context.
+
+    States are handed over as each block finishes, so that no more than one layer needs to be held.
+    """
+
+    def before_first(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        on_layer(0, args[0] if args else kwargs["hidden_states"])
+
+    def after(index: int) -> Any:  # noqa: ANN401 - torch's hook type
+        def hook(_module: nn.Module, _args: tuple[Any, ...], output: Tensor | tuple[Tensor, ...]) -> None:
+            on_layer(index, output[0] if isinstance(output, tuple) else output)
+
+        return hook
+
+    handles = [stack.blocks[0].register_forward_pre_hook(before_first, with_kwargs=True)]
+    handles += [block.register_forward_hook(after(i)) for i, block in enumerate(stack.blocks, 1)]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _get(module: nn.Module, path: str) -> object:
+    for name in path.split("."):
+        module = getattr(module, name, None)  # type: ignore[assignment]
+    return module

@@ -1,0 +1,3 @@
+"""Loaders by modality: which file reads which kind of model folder."""
+
+LOADERS = {"text": "layerwise.models.text"}

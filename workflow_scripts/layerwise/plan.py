@@ -1,0 +1,130 @@
+"""What a study asks for: every dataset, every metric on it, and what cannot be had, with the reason."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from layerwise.config import DatasetEntry, Derivation, Study, TaskEntry
+from layerwise.errors import ConfigError
+
+
+class MetricNeeds(Protocol):
+    """The part of a metric's SPEC that decides where it can be computed."""
+
+    @property
+    def needs(self) -> Sequence[str]:
+        """Out of "pooled", "views" and "tokens"; any one of them suffices."""
+        ...
+
+    @property
+    def minimum_views(self) -> int:
+        """Views that every sample must have."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class DatasetPlan:
+    """One dataset that the workflow prepares.
+
+    Attributes:
+        name: such as ``verses``, ``verses~views`` or ``genre~sample``.
+        parent: the dataset it is derived from, if any.
+        task: the task that owns it, if any.
+        collect: what extraction keeps; empty for pools that no model reads.
+        views: views of each sample.
+        metrics: asked for in the config; None means every metric that fits.
+        entry: the config's entry that made it.
+    """
+
+    name: str
+    parent: str | None
+    task: str
+    collect: tuple[str, ...]
+    views: int
+    metrics: tuple[str, ...] | None
+    entry: DatasetEntry | Derivation | TaskEntry
+
+
+@dataclasses.dataclass(frozen=True)
+class Absent:
+    """A cell that the tables will not have, with the reason."""
+
+    dataset: str
+    task: str
+    metric: str
+    reason: str
+
+
+def dataset_plans(study: Study) -> dict[str, DatasetPlan]:
+    """Return every dataset of the study by name: sources, what is derived from them, and what tasks own."""
+    plans: list[DatasetPlan] = []
+    for entry in study.datasets:
+        wanted = None if entry.metrics is None else tuple(entry.metrics)
+        plans.append(DatasetPlan(entry.name, entry.source.dataset, "", tuple(entry.collect), 1, wanted, entry))
+        plans += [_derived(entry.name, "", derivation) for derivation in entry.derive]
+    for task in study.tasks:
+        plans.append(DatasetPlan(task.name, None, task.name, ("readouts",), 1, (), task))
+        if task.sample and study.task_metrics:
+            sample = f"{task.name}~sample"
+            metrics = tuple(study.task_metrics)
+            plans.append(DatasetPlan(sample, task.name, task.name, ("readouts", "tokens"), 1, metrics, task))
+            if study.task_views is not None:
+                plans.append(_derived(sample, task.name, study.task_views, metrics))
+    result: dict[str, DatasetPlan] = {}
+    for plan in plans:
+        if plan.name in result:
+            raise ConfigError(f"config: two entries make the dataset {plan.name!r}; rename one 'derive' entry.")
+        result[plan.name] = plan
+    return result
+
+
+def _derived(parent: str, task: str, derivation: Derivation, metrics: tuple[str, ...] | None = None) -> DatasetPlan:
+    wanted = metrics if derivation.metrics is None else tuple(derivation.metrics)
+    name = f"{parent}~{derivation.name}"
+    return DatasetPlan(name, parent, task, tuple(derivation.collect), derivation.views, wanted, derivation)
+
+
+def metric_cells(
+    study: Study, plans: Mapping[str, DatasetPlan], specs: Mapping[str, MetricNeeds]
+) -> tuple[list[tuple[str, str]], list[Absent]]:
+    """Return the (dataset, metric) pairs to compute, and those that cannot be, with the reason.
+
+    A metric of views belongs to datasets with views, any other metric to datasets without. A metric that neither a
+    dataset nor anything derived from it can serve is absent, and so is one that an entry asks for in vain.
+    """
+    cells: list[tuple[str, str]] = []
+    reasons: dict[tuple[str, str], str] = {}
+    for plan in plans.values():
+        for name, spec in specs.items():
+            reason = _obstacle(plan, name, spec)
+            if plan.metrics is not None and name not in plan.metrics:
+                continue
+            if reason is None:
+                cells.append((plan.name, name))
+            elif plan.collect:
+                reasons[plan.name, name] = reason
+    served = {(_family(dataset), metric) for dataset, metric in cells}
+    absent = [
+        Absent(dataset, plans[dataset].task, metric, reason)
+        for (dataset, metric), reason in reasons.items()
+        if (_family(dataset), metric) not in served and (plans[dataset].views == 1 or plans[dataset].metrics is not None)
+    ]
+    return cells, absent
+
+
+def _family(dataset: str) -> str:
+    return dataset.split("~")[0]
+
+
+def _obstacle(plan: DatasetPlan, metric: str, spec: MetricNeeds) -> str | None:
+    if not plan.collect:
+        return f"nothing is collected on dataset {plan.name!r}"
+    if "views" in spec.needs:
+        fits = plan.views >= max(spec.minimum_views, 2)
+        return None if fits else f"dataset {plan.name!r} has {plan.views} view, {metric} needs {max(spec.minimum_views, 2)}"
+    if plan.views > 1:
+        return f"{metric} is not computed on views"
+    collected = {"pooled": "readouts", "tokens": "tokens"}
+    if any(collected[need] in plan.collect for need in spec.needs):
+        return None
+    return f"dataset {plan.name!r} collects {', '.join(plan.collect)}, {metric} needs {' or '.join(spec.needs)}"

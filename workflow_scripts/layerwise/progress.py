@@ -1,0 +1,70 @@
+"""What a rule says while it runs: progress with an estimate, and errors as one sentence with the traceback in the log."""
+
+import contextlib
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TextIO
+
+from layerwise.errors import LayerwiseError
+
+
+class Progress:
+    """Print ``label: done/total, time left`` at most every ``every`` seconds; call it with (done, total)."""
+
+    def __init__(self, label: str, every: float = 5.0, clock: Callable[[], float] = time.monotonic) -> None:
+        """Start the clock."""
+        self.label, self.every, self.clock = label, every, clock
+        self.start = self.last = clock()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Report that ``done`` of ``total`` equal pieces are finished."""
+        now = self.clock()
+        if now - self.last < self.every or not done:
+            return
+        self.last = now
+        left = (now - self.start) / done * (total - done)
+        print(f"{self.label}: {done:,}/{total:,}, about {left:.0f} s left", file=sys.stderr, flush=True)
+
+
+class _Tee:
+    def __init__(self, *streams: TextIO) -> None:
+        self.streams = streams
+
+    def write(self, text: str) -> int:
+        for stream in self.streams:
+            stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        for stream in self.streams:
+            stream.flush()
+
+    def isatty(self) -> bool:
+        return False
+
+
+@contextlib.contextmanager
+def rule_log(path: str, label: str) -> Iterator[Callable[[int, int], None]]:
+    """Run a rule's work: copy what it prints to ``path``, turn its errors into one sentence, yield its progress printer.
+
+    A ``LayerwiseError`` is printed as its sentence, with its traceback in the log only; any other exception prints its
+    last line and the log's path. Both end the process with exit status 1.
+    """
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    terminal = sys.stderr
+    with Path(path).open("w", encoding="utf-8", buffering=1) as log:
+        tee = _Tee(terminal, log)
+        with contextlib.redirect_stdout(tee), contextlib.redirect_stderr(tee):
+            try:
+                yield Progress(label)
+                return
+            except LayerwiseError as error:
+                print(f"{label}: {error}", file=terminal)
+                traceback.print_exc(file=log)
+            except Exception as error:
+                print(f"{label}: {type(error).__name__}: {error} (traceback in {path})", file=terminal)
+                traceback.print_exc(file=log)
+    raise SystemExit(1)

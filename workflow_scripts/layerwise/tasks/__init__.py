@@ -1,0 +1,1 @@
+"""Tasks: layer scores from stored vectors. No model runs here."""

@@ -1,0 +1,73 @@
+"""Encoders that mteb's evaluators call: one records the texts a task asks for, one answers from stored vectors."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from mteb.models.abs_encoder import AbsEncoder
+from mteb.models.model_meta import ModelMeta
+from numpy.typing import NDArray
+
+from layerwise.errors import DataError
+
+Vectors = NDArray[np.float64]
+
+
+def text_key(text: str) -> str:
+    """Return the id under which a text is stored: 32 hexadecimal digits of its sha256."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+class Recorder(AbsEncoder):
+    """Answers with pseudo-random vectors and keeps every text in order of first appearance, with its split."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.model, self.mteb_model_meta = None, _meta()
+        self.splits: dict[str, str] = {}
+
+    def encode(self, inputs: Iterable[Mapping[str, Any]], *, hf_split: str, **_unused: Any) -> Vectors:  # noqa: ANN401
+        """Record the texts; return (N, 8) vectors that depend on the text alone."""
+        texts = _texts(inputs)
+        for text in texts:
+            if self.splits.setdefault(text, hf_split) != "test":
+                self.splits[text] = hf_split
+        seeds = [int(text_key(text)[:16], 16) for text in texts]
+        return np.stack([np.random.default_rng(seed).standard_normal(8) for seed in seeds])
+
+
+class Stored(AbsEncoder):
+    """Answers with the stored vector of every text."""
+
+    def __init__(self, task: str, rows: Mapping[str, int], vectors: Vectors) -> None:
+        """Look up texts of ``task``: ``rows`` maps ``text_key`` to the row of ``vectors`` (N, D)."""
+        self.model, self.mteb_model_meta = None, _meta()
+        self.task, self.rows, self.vectors = task, rows, vectors
+
+    def encode(self, inputs: Iterable[Mapping[str, Any]], **_unused: Any) -> Vectors:  # noqa: ANN401
+        """Return the (N, D) vectors of the texts in ``inputs``."""
+        return self.vectors[self.find(_texts(inputs))]
+
+    def find(self, texts: Iterable[str]) -> list[int]:
+        """Return the rows of ``texts``.
+
+        Raises:
+            DataError: a text is not stored.
+        """
+        keys = [text_key(text) for text in texts]
+        absent = next((key for key in keys if key not in self.rows), None)
+        if absent is not None:
+            raise DataError(
+                f"task {self.task!r} asks for a text (hash {absent}) that its activation file does not hold; delete "
+                f"results/data/{self.task} and run again."
+            )
+        return [self.rows[key] for key in keys]
+
+
+def _texts(inputs: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [text for batch in inputs for text in batch["text"]]
+
+
+def _meta() -> ModelMeta:
+    return ModelMeta.create_empty().model_copy(update={"name": "layerwise/layer", "revision": "stored"})

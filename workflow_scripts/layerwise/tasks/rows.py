@@ -1,0 +1,128 @@
+"""The rows of a local task, drawn from the samples of a dataset: seeded, balanced, train and test kept apart."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from layerwise.errors import DataError
+from layerwise.samples import balanced_sample
+
+Rows = dict[str, pd.DataFrame]
+Options = dict[str, Any]
+
+
+def task_rows(name: str, options: Options, samples: pd.DataFrame, pairs: pd.DataFrame | None) -> Rows:
+    """Return the rows of a task by split, with the columns that mteb's task of this type expects.
+
+    Args:
+        name: of the task, for messages.
+        options: the config's entry.
+        samples: of its dataset.
+        pairs: ``id_a``, ``id_b``, ``score`` of its dataset, where it has judged pairs.
+
+    Returns:
+        classification: train and test with text, label. clustering: test with sentences, labels. pair_classification:
+        test with sentence1, sentence2, labels. sts: test with sentence1, sentence2, score.
+
+    Raises:
+        DataError: a label column is missing, a class occurs once or in test only, or there are too few rows.
+    """
+    for key in ("label", "group"):
+        column = options.get(key)
+        if column is not None and column not in samples:
+            known = ", ".join(map(str, samples.columns))
+            raise DataError(f"task {name!r}: its dataset has no column {column!r} (from {key!r}); its columns: {known}.")
+    rows = _BUILDERS[options["type"]](name, options, samples, pairs)
+    for split, frame in rows.items():
+        if len(frame) < 10:
+            raise DataError(f"task {name!r}: only {len(frame)} {split} rows can be drawn, at least 10 are needed.")
+    return rows
+
+
+def _classification(name: str, options: Options, samples: pd.DataFrame, _pairs: pd.DataFrame | None) -> Rows:
+    label, group, seed = options["label"], options.get("group"), options["seed"]
+    frame = samples.drop_duplicates("text").copy()
+    frame["label"] = frame[label].map(str)
+    if frame["label"].nunique() < 2:
+        raise DataError(f"task {name!r}: column {label!r} has one class only ({frame['label'].iloc[0]!r}); two are needed.")
+    if group is None:
+        test = balanced_sample(frame, options["test"], seed, "label")
+        rest = frame[~frame["id"].isin(test["id"])]
+    else:
+        in_test = frame[group].isin(_test_groups(frame, group, seed))
+        test, rest = balanced_sample(frame[in_test], options["test"], seed, "label"), frame[~in_test]
+    train = balanced_sample(rest, options["train"], seed, "label")
+    unseen = set(test["label"]) - set(train["label"])
+    if unseen:
+        raise DataError(f"task {name!r}: label {min(unseen)!r} is in the test rows but in no train row; add samples of it.")
+    codes = {value: code for code, value in enumerate(sorted(frame["label"].unique()))}  # mteb wants integers
+    parts = {"train": train, "test": test}
+    return {
+        split: pd.DataFrame({"text": part["text"], "label": part["label"].map(codes), "label_name": part["label"]})
+        for split, part in parts.items()
+    }
+
+
+def _test_groups(frame: pd.DataFrame, group: str, seed: int) -> set[Any]:
+    """Half of the groups of every label, so that no group is in both train and test."""
+    rng = np.random.default_rng(seed)
+    chosen: set[Any] = set()
+    for _, part in frame.groupby("label", sort=True):
+        groups = rng.permutation(sorted(part[group].unique()))
+        chosen.update(groups[: max(1, len(groups) // 2)])
+    return chosen
+
+
+def _clustering(name: str, options: Options, samples: pd.DataFrame, _pairs: pd.DataFrame | None) -> Rows:
+    label, wanted = options["label"], options.get("classes")
+    frame = samples.drop_duplicates("text")
+    counts = frame[label].value_counts().sort_index()
+    classes = counts.index.to_numpy()
+    if wanted is not None:
+        share = options["test"] // wanted
+        classes = counts[counts >= share].index.to_numpy()
+        classes = np.random.default_rng(options["seed"]).permutation(classes)[:wanted]
+    if len(classes) < 2:
+        raise DataError(f"task {name!r}: column {label!r} has fewer than two classes that are large enough to cluster.")
+    drawn = balanced_sample(frame[frame[label].isin(classes)], options["test"], options["seed"], label)
+    return {"test": pd.DataFrame({"sentences": drawn["text"], "labels": drawn[label].astype(str)})}
+
+
+def _pair_classification(_name: str, options: Options, samples: pd.DataFrame, _pairs: pd.DataFrame | None) -> Rows:
+    """Half of the pairs are a row and the next row of its group, half a row and another, not adjacent, row of its group."""
+    rng = np.random.default_rng(options["seed"])
+    group = samples[options["group"]].to_numpy()
+    texts = samples["text"].to_numpy()
+    followed = np.flatnonzero(group[:-1] == group[1:])
+    sizes = samples.groupby(options["group"])[options["group"]].transform("size").to_numpy()
+    followed = followed[sizes[followed] > 3]
+    drawn = rng.permutation(followed)[: options["test"]]
+    rows = []
+    for k, first in enumerate(drawn):
+        second = first + 1
+        if k % 2:
+            others = np.flatnonzero(group == group[first])
+            second = rng.choice(others[np.abs(others - first) > 1])
+        rows.append((texts[first], texts[second], 1 - k % 2))
+    return {"test": pd.DataFrame(rows, columns=["sentence1", "sentence2", "labels"])}
+
+
+def _sts(name: str, options: Options, samples: pd.DataFrame, pairs: pd.DataFrame | None) -> Rows:
+    if pairs is None:
+        raise DataError(
+            f"task {name!r}: its dataset {options['dataset']!r} has no judged pairs; use one that has, like lee."
+        )
+    text = samples.set_index("id")["text"]
+    drawn = balanced_sample(pairs, options["test"], options["seed"])
+    columns = {"sentence1": text.loc[drawn["id_a"]].to_numpy(), "sentence2": text.loc[drawn["id_b"]].to_numpy()}
+    return {"test": pd.DataFrame(columns | {"score": drawn["score"].to_numpy()})}
+
+
+_BUILDERS: dict[str, Callable[[str, Options, pd.DataFrame, pd.DataFrame | None], Rows]] = {
+    "classification": _classification,
+    "clustering": _clustering,
+    "pair_classification": _pair_classification,
+    "sts": _sts,
+}
