@@ -1,0 +1,80 @@
+"""The driver: one metric of one activation file, as JSON-ready records."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from layerwise.errors import ConfigError
+from layerwise.metrics.cases import plan as make_plan
+from layerwise.metrics.nulls import Nulls
+from layerwise.metrics.pooled_curves import pooled_records
+from layerwise.metrics.registry import load_metric
+from layerwise.metrics.spec import Activations
+from layerwise.metrics.token_curves import token_records
+
+__all__ = ["Activations", "metric_records"]
+
+
+def metric_records(
+    metric: str,
+    activations: Activations,
+    readouts: Sequence[str],
+    recipes: Sequence[str],
+    parameters: Mapping[str, Any],
+    seed: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[dict[str, Any]]:
+    """Compute one metric for every layer, readout or recipe, variant and parameter value.
+
+    Args:
+        metric: a registry name.
+        activations: what is read.
+        readouts: for metrics of pooled vectors and views; ignored by token metrics.
+        recipes: for token metrics; ignored by the others. Effective rank makes records of both.
+        parameters: the config entry's mapping, see ``cases.plan``.
+        seed: of permutations, halves and null draws, >= 0. The result does not depend on the order of layers.
+        progress: called with (done, total) layers.
+
+    Returns:
+        Records with: variant, readout or recipe, parameters, n_samples, n_excluded, null_value, null_normalized,
+            split_half,
+        layers. Each layer has layer, depth (= layer / L), value, normalized, standard_error, and `undefined` (the
+        reason) where it has no value. InfoNCE and DiME add null_broken_pairs to every layer and its mean to the
+        record; LiDAR adds saturated and delta_spearman {"0.01": r, "100": r}. Nothing in it is NaN or infinite.
+
+    Raises:
+        ConfigError: unknown metric, parameter, variant or recipe, a negative seed, or nothing to compute: no readout or
+            recipe given, or a variant that none of them has.
+    """
+    module = load_metric(metric)
+    plan = make_plan(module.SPEC, parameters)
+    if seed < 0:
+        raise ConfigError(f"{metric}: seed must not be negative, got {seed}.")
+    names = {
+        pooled_records: readouts if set(module.SPEC.needs) & {"pooled", "views"} else [],
+        token_records: recipes if "tokens" in module.SPEC.needs else [],
+    }
+    tick = _ticker(sum(map(len, names.values())) * (activations.n_layers + 1), progress)
+    nulls = Nulls(module, plan.null_draws, seed)
+    records: list[dict[str, Any]] = []
+    for make in (pooled_records, token_records):
+        for name in names[make]:
+            records += make(module, activations, name, plan, nulls, tick)
+    absent = {case.variant for case in plan.cases} - {record["variant"] for record in records}
+    if absent:
+        raise ConfigError(
+            f"{metric}: variant {min(absent)!r} has no value for parameters {dict(parameters)}, "
+            f"readouts {list(readouts)} and recipes {list(recipes)}; add what it needs or leave it out."
+        )
+    return records
+
+
+def _ticker(total: int, progress: Callable[[int, int], None] | None) -> Callable[[], None]:
+    done = 0
+
+    def tick() -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(done, total)
+
+    return tick

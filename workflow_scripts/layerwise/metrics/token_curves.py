@@ -1,0 +1,97 @@
+"""Records of metrics on the tokens of one sample: means over samples of stored token statistics."""
+
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layerwise.errors import UndefinedMetric
+from layerwise.metrics import recipes
+from layerwise.metrics.cases import Plan
+from layerwise.metrics.entries import Outcome, curve, layer_entry, record
+from layerwise.metrics.nulls import Nulls
+from layerwise.metrics.resampling import draw_halves, spearman
+from layerwise.metrics.spec import Activations, Array, Case, Indices, Value
+
+
+class _Layer(NamedTuple):
+    whole: Outcome
+    first: Outcome
+    second: Outcome
+    excluded: int
+
+
+def token_records(
+    module: ModuleType,
+    activations: Activations,
+    recipe: str,
+    plan: Plan,
+    nulls: Nulls,
+    tick: Callable[[], None],
+) -> list[dict[str, Any]]:
+    """Return one record per case that the metric has for this recipe.
+
+    A layer's value is the mean over the samples that have one; its standard error is their standard deviation over the
+    root of their number. Left out, and counted, are samples with NaN and those whose tokens can take one direction
+    only (one token, or two after centring: entropy 0 whatever they are), so that value and normalised value are of the
+    same samples. `n_excluded` is the largest count over layers that have a value.
+
+    Args:
+        module: the metric's.
+        activations: what is read; every layer once.
+        recipe: name; `*_skip_first` samples have one token fewer.
+        plan: cases and counts.
+        nulls: of this metric.
+        tick: called after every layer.
+    """
+    recipes.check_recipe(recipe)
+    supports = getattr(module, "supports", None)
+    cases = [case for case in plan.cases if supports is None or supports(case, recipe)]
+    sizes = recipes.sizes(recipe, activations.n_tokens)
+    ceilings = [module.sample_ceiling(sizes, activations.width, recipe, case) for case in cases]
+    halves = draw_halves(len(sizes), 0, nulls.seed)
+    layers: list[list[_Layer]] = []
+    for layer in range(activations.n_layers + 1):
+        values = (
+            module.sample_values(activations, recipe, layer, cases) if cases and len(sizes) else [sizes] * len(cases)
+        )
+        layers.append([_layer(v, c, halves.rows(0), halves.rows(1)) for v, c in zip(values, ceilings, strict=True)])
+        tick()
+    null_values = nulls.tokens(recipe, sizes, activations.width, cases)
+    return [
+        _record(case, recipe, len(sizes), null_values[index], [outcomes[index] for outcomes in layers])
+        for index, case in enumerate(cases)
+    ]
+
+
+def _layer(values: Array, ceilings: Array, first: Indices, second: Indices) -> _Layer:
+    usable = np.isfinite(values) & np.isfinite(ceilings)
+    whole, *parts = (_mean(values, ceilings, usable, rows) for rows in (np.arange(len(values)), first, second))
+    return _Layer(whole, parts[0], parts[1], int((~usable).sum()))
+
+
+def _mean(values: Array, ceilings: Array, usable: NDArray[np.bool_], rows: Indices) -> Outcome:
+    rows = rows[usable[rows]]
+    if not len(rows):
+        return UndefinedMetric(
+            f"none of {len(values)} samples has a value: too few tokens, or tokens that do not differ"
+        )
+    chosen = values[rows]
+    error = float(chosen.std(ddof=1) / np.sqrt(len(rows))) if len(rows) > 1 else None
+    return Value(float(chosen.mean()), float((chosen / ceilings[rows]).mean()), error)
+
+
+def _record(
+    case: Case, recipe: str, n_samples: int, null: tuple[float | None, float | None], layers: Sequence[_Layer]
+) -> dict[str, Any]:
+    entries = [
+        layer_entry(
+            number, len(layers) - 1, row.whole, row.whole.standard_error if isinstance(row.whole, Value) else None
+        )
+        for number, row in enumerate(layers)
+    ]
+    excluded = [row.excluded for row in layers if isinstance(row.whole, Value)]
+    halves = spearman(curve([row.first for row in layers]), curve([row.second for row in layers]))
+    return record(case, {"recipe": recipe}, n_samples, max(excluded, default=n_samples), null, halves, entries)
