@@ -8,6 +8,7 @@ sys.path.insert(0, str(Path(workflow.basedir) / "workflow_scripts"))
 
 from layerwise.config import check_files, load_study
 from layerwise.errors import LayerwiseError
+from layerwise.metrics.cases import plan as check_parameters
 from layerwise.metrics.registry import load_metric
 from layerwise.plan import dataset_plans, metric_cells
 from layerwise.provenance import code_digest
@@ -26,6 +27,8 @@ def checked_study():
         study = load_study(config)
         plans = dataset_plans(study)
         specs = {entry.name: load_metric(entry.name).SPEC for entry in study.metrics}
+        for entry in study.metrics:
+            check_parameters(specs[entry.name], entry.parameters)
         return study, plans, *metric_cells(study, plans, specs)
     except LayerwiseError as error:
         raise WorkflowError(str(error)) from None

@@ -45,14 +45,11 @@ def table_code(wildcards):
 
 def table_options():
     """Return what tables take from the config and the metrics' specifications."""
-    specs = {name: load_metric(name).SPEC.direction for name in METRICS}
-    directions = {
-        name: {"theory": end.theory, "study": end.study} for name, end in specs.items()
-    }
+    directions = {name: load_metric(name).SPEC.directions() for name in METRICS}
     return {
         "seed": STUDY.seed,
         "directions": directions,
-        "corpus": STUDY.headline_dataset,
+        "corpora": [STUDY.headline_dataset, *(name for name, plan in PLANS.items() if not plan.task)],
     }
 
 

@@ -5,6 +5,7 @@
 
 import difflib
 import re
+import reprlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -19,6 +20,8 @@ NAME_PATTERN = r"^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._@-]{0,99}\Z"
 WINDOWS_DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{i}" for port in ("com", "lpt") for i in range(1, 10))}
 Name = Annotated[str, StringConstraints(strict=True)]
 Count = Annotated[int, Field(ge=1, strict=True)]
+Seed = Annotated[int, Field(ge=0, lt=2**32, strict=True)]
+Text = Annotated[str, StringConstraints(min_length=1)]
 Recipe = Literal["raw", "centre_unit", "centre_unit_skip_first", "unit", "unit_skip_first"]
 Collected = Literal["readouts", "tokens"]
 
@@ -32,10 +35,10 @@ class Closed(BaseModel):
 class ModelSource(Closed):
     """Where a model comes from: exactly one of ``path`` (a folder) and ``package`` (an installed Python package)."""
 
-    path: str | None = None
-    package: str | None = None
-    file: str | None = None
-    folder: str | None = None
+    path: Text | None = None
+    package: Text | None = None
+    file: Text | None = None
+    folder: Text | None = None
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
@@ -43,6 +46,8 @@ class ModelSource(Closed):
             raise ValueError("write exactly one of 'path: FOLDER' and 'package: NAME'")
         if self.package and (self.file is None) == (self.folder is None):
             raise ValueError("a package source needs one of 'file: PATH.gguf' and 'folder: PATH', inside the package")
+        if self.path and (self.file or self.folder):
+            raise ValueError("'file' and 'folder' belong to a package source; 'path: FOLDER' stands alone")
         return self
 
 
@@ -63,7 +68,7 @@ class Sampling(Closed):
 
     n: Count
     balance: str | None = None
-    seed: int = 0
+    seed: Seed = 0
 
 
 class TableSource(Closed):
@@ -136,7 +141,7 @@ class Derivation(Closed):
     views: Annotated[int, Field(ge=2, le=64, strict=True)] = 2
     columns: list[str] = []
     sample: Count | None = None
-    seed: int = 0
+    seed: Seed = 0
     collect: list[Collected] = ["readouts"]
     metrics: list[str] | None = None
 
@@ -163,12 +168,13 @@ class TaskEntry(Closed):
     train: Count | None = None
     test: Count = 300
     classes: Count | None = None
-    pairs: Literal["next", "scored"] | None = None
+    pairs: Literal["next", "same", "scored"] | None = None
+    pool: Annotated[int, Field(ge=20, strict=True)] | None = None
     folds: Annotated[int, Field(ge=2, le=20, strict=True)] | None = None
     n_experiments: Count = 3
     samples_per_label: Count = 16
     sample: Annotated[int, Field(ge=0, strict=True)] = 1000
-    seed: int = 0
+    seed: Seed = 0
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -181,6 +187,9 @@ class TaskEntry(Closed):
         absent = [key for key in needed if getattr(self, key) is None]
         if absent:
             raise ValueError(f"a {self.type} task needs {' and '.join(repr(key) for key in absent)}")
+        pairs = {"pair_classification": "next", "sts": "scored"}.get(self.type)
+        if self.pairs != pairs:
+            raise ValueError(f"a {self.type} task takes " + (f"'pairs: {pairs}'" if pairs else "no 'pairs'"))
         return self
 
 
@@ -217,7 +226,7 @@ class Study(Closed):
     """The whole configuration."""
 
     title: str = "layerwise study"
-    seed: int = 0
+    seed: Seed = 0
     models: Annotated[list[ModelEntry], Field(min_length=1)]
     datasets: list[DatasetEntry]
     tasks: list[TaskEntry] = []
@@ -247,6 +256,7 @@ class Study(Closed):
         for dataset in self.datasets:
             if dataset.source.dataset is not None:
                 _check_known(f"dataset {dataset.name!r}: 'source: dataset'", dataset.source.dataset, datasets)
+                _check_origin(dataset.name, {d.name: d.source.dataset for d in self.datasets})
             wanted = [dataset.metrics, *(derivation.metrics for derivation in dataset.derive)]
             for metric in (name for names in wanted for name in names or []):
                 _check_known(f"dataset {dataset.name!r}: 'metrics'", metric, metrics)
@@ -276,6 +286,14 @@ def _check_known(where: str, name: str, known: list[str]) -> None:
         raise ValueError(f"{where} names {name!r}, which is not in the config; known: {', '.join(known) or 'none'}")
 
 
+def _check_origin(name: str, parents: dict[str, str | None]) -> None:
+    chain = [name]
+    while (parent := parents.get(chain[-1])) is not None:
+        if parent in chain:
+            raise ValueError(f"datasets: {' is drawn from '.join([*chain, parent])}; one of them needs a source of its own")
+        chain.append(parent)
+
+
 def check_files(paths: Iterable[str | Path]) -> None:
     """Refuse config files that run code or say a key twice, before anything is made of them.
 
@@ -285,7 +303,10 @@ def check_files(paths: Iterable[str | Path]) -> None:
         ConfigError: ``__use_yte__`` occurs, a key occurs twice in one mapping, or the file is not plain YAML.
     """
     for path in paths:
-        text = Path(path).read_text("utf-8")
+        try:
+            text = Path(path).read_text("utf-8")
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"config: {path} is not plain YAML ({error}); save it as UTF-8.") from None
         if "__use_yte__" in text:
             raise ConfigError(f"config: {path} uses YTE ('__use_yte__'), which runs code; write plain YAML instead.")
         try:
@@ -298,7 +319,8 @@ class _PlainLoader(yaml.SafeLoader):
     """YAML without tags that build objects, and without keys that silently replace each other."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        merge = "tag:yaml.org,2002:merge"  # '<<: *anchor', which super() resolves
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value if key.tag != merge]
         repeated = next((key for i, key in enumerate(keys) if key in keys[:i]), None)
         if repeated is not None:
             raise yaml.YAMLError(f"key {repeated!r} occurs twice, line {node.start_mark.line + 1} and below")
@@ -325,7 +347,7 @@ def _sentence(error: ValidationError, config: dict[str, Any]) -> str:
     place: list[str] = []
     path: Any = config
     for key in first["loc"]:
-        path = path[key] if isinstance(path, dict | list) and _has(path, key) else None
+        path = _inside(path, key)
         named = path.get("name") if isinstance(path, dict) else None
         place.append(f"{key} ({named!r})" if named else str(key))
     where = ": ".join(place)
@@ -339,12 +361,20 @@ def _sentence(error: ValidationError, config: dict[str, Any]) -> str:
     if first["type"] == "missing":
         return f"config: {where} is missing.{more}"
     message = first["msg"].removeprefix("Value error, ")
-    value = "" if first["type"] == "value_error" else f" (found {first['input']!r})"
+    value = "" if first["type"] == "value_error" else f" (found {_shown(first['input'])})"
     return f"config: {where + ': ' if where else ''}{message}{value}.{more}"
 
 
-def _has(container: Any, key: Any) -> bool:  # noqa: ANN401
-    return key in container if isinstance(container, dict) else isinstance(key, int) and key < len(container)
+def _shown(value: Any) -> str:  # noqa: ANN401
+    """The value as written; nested ones cut short, since YAML's anchors can make them larger than memory."""
+    return repr(value) if isinstance(value, str | int | float | None) else f"{reprlib.repr(value):.200}"
+
+
+def _inside(container: Any, key: int | str) -> Any:  # noqa: ANN401
+    try:
+        return container[key]
+    except (KeyError, IndexError, TypeError):
+        return None
 
 
 def _keys(location: tuple[int | str, ...]) -> list[str]:

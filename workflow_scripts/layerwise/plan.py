@@ -70,12 +70,14 @@ def dataset_plans(study: Study) -> dict[str, DatasetPlan]:
             plans.append(DatasetPlan(sample, task.name, task.name, ("readouts", "tokens"), 1, metrics, task))
             if study.task_views is not None:
                 plans.append(_derived(sample, task.name, study.task_views, metrics))
-    result: dict[str, DatasetPlan] = {}
+    result = {plan.name.casefold(): plan for plan in reversed(plans)}  # casefold: some file systems do not tell case
     for plan in plans:
-        if plan.name in result:
+        if result[plan.name.casefold()] is not plan:
             raise ConfigError(f"config: two entries make the dataset {plan.name!r}; rename one 'derive' entry.")
-        result[plan.name] = plan
-    return result
+    if study.headline_dataset and study.headline_dataset not in {plan.name for plan in plans}:
+        known = ", ".join(plan.name for plan in plans)
+        raise ConfigError(f"config: 'headline_dataset' names {study.headline_dataset!r}, no dataset; known: {known}.")
+    return {plan.name: plan for plan in plans}
 
 
 def _derived(parent: str, task: str, derivation: Derivation, metrics: tuple[str, ...] | None = None) -> DatasetPlan:
@@ -101,7 +103,7 @@ def metric_cells(
                 continue
             if reason is None:
                 cells.append((plan.name, name))
-            elif plan.collect:
+            elif plan.collect or plan.metrics:
                 reasons[plan.name, name] = reason
     served = {(_family(dataset), metric) for dataset, metric in cells}
     absent = [

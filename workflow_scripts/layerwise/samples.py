@@ -17,12 +17,20 @@ def new_samples(frame: pd.DataFrame) -> pd.DataFrame:
     """Complete ``frame`` (an ``id`` and a ``text`` or ``image`` column, any labels) with default keys, keys first.
 
     ``source_id`` defaults to ``id``, ``view`` to 0 and ``split`` to "test".
+
+    Raises:
+        DataError: a sample has no id, or a column ``view`` holds something else than whole numbers.
     """
     frame = frame.reset_index(drop=True)
+    if frame["id"].isna().any():
+        raise DataError(f"row {int(frame['id'].isna().argmax())} has no id (column 'id'); every sample needs its own.")
     frame["id"] = frame["id"].astype(str)
     defaults = pd.DataFrame({"source_id": frame["id"], "view": 0, "split": "test"})
     frame = frame.join(defaults[[column for column in defaults if column not in frame]])
-    frame = frame.astype({"source_id": str, "view": "int64", "split": str})
+    try:
+        frame = frame.astype({"source_id": str, "view": "int64", "split": str})
+    except ValueError as error:
+        raise DataError(f"column 'view' must hold the number of the view ({error}); rename it if it is a label.") from error
     first = [*KEYS, *(c for c in CONTENT if c in frame)]
     return frame[[*first, *(c for c in frame.columns if c not in first)]]
 
@@ -94,6 +102,9 @@ def read_samples(path: str | os.PathLike[str], columns: list[str] | None = None)
         frame = pd.read_parquet(Path(path), columns=columns)
     except (OSError, ValueError) as error:
         raise FileError(f"{path} is not a readable samples table ({error}); delete it and run again.") from error
+    missing = [key for key in columns or KEYS if key not in frame]
+    if missing:
+        raise FileError(f"{path} lacks {', '.join(missing)}; delete it and run again.")
     return frame
 
 

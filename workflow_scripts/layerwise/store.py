@@ -10,8 +10,10 @@ attrs                                       what was run; ``complete`` is writte
 /tokens/norm/{layer:03d}                    (N, 2) norm of the first token, median norm of the rest
 """
 
+import contextlib
 import dataclasses
 import json
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,11 +24,13 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from layerwise.atomic import reserve
 from layerwise.errors import FileError
 
 SCHEMA_VERSION = 1
 CLAMPED_RECIPE = "centre_unit"
 _CHUNK_BYTES = 2**20
+_DATASET_BYTES = 2**14  # more than the header and the chunk index of one dataset take
 _FLOAT16_MAX = 65504.0
 
 Float = NDArray[np.float64]
@@ -74,41 +78,40 @@ class Writer:
         storage: str = "float32",
         compression: str | None = None,
     ) -> None:
-        """Create the file with every dataset at its full shape, filled with NaN."""
-        self.header, self.storage = header, np.dtype(storage)
+        """Create the file with every dataset at its full shape, and claim the room it needs (without compression).
+
+        Raises:
+            OSError: there is no room.
+        """
+        self.header = header
+        self._offsets = np.concatenate([[0], np.cumsum(np.minimum(n_tokens, header.width))]).astype(np.int64)
+        arrays = [
+            (name, shape, np.dtype(storage if name.startswith("readout/") else "float32"))
+            for name, shape in _arrays(header, len(ids), int(self._offsets[-1]))
+        ]
         self.file = h5py.File(Path(path), "x")
-        self._options = {"fletcher32": True, "compression": compression}
+        with contextlib.ExitStack() as opened:
+            opened.callback(self.file.close)
+            reserve(path, _CHUNK_BYTES + sum(_stored_bytes(shape, dtype) for _, shape, dtype in arrays))
+            opened.pop_all()
         for key, value in dataclasses.asdict(header).items():
             self.file.attrs[key] = json.dumps(value) if isinstance(value, list | dict) else value
         self.file.attrs["schema_version"] = SCHEMA_VERSION
         self.file.attrs["complete"] = False
         for name, texts in (("id", ids), ("source_id", source_ids)):
             encoded = np.array([text.encode() for text in texts])
-            self.file[name] = encoded.astype(h5py.string_dtype("utf-8", encoded.dtype.itemsize))
-        self.file["view"], self.file["n_tokens"] = views, n_tokens
-        self._offsets = np.concatenate([[0], np.cumsum(np.minimum(n_tokens, header.width))]).astype(np.int64)
-        self._create(len(ids))
+            self._column(name, encoded.astype(h5py.string_dtype("utf-8", encoded.dtype.itemsize)))
+        self._column("view", views)
+        self._column("n_tokens", n_tokens)
+        if header.recipes:
+            self._column("tokens/offsets", self._offsets)
+        options = {"fletcher32": True, "compression": compression, "fillvalue": np.nan, "track_times": False}
+        for name, shape, dtype in arrays:
+            self.file.create_dataset(name, shape, dtype, chunks=_chunk(shape, dtype), **options)
 
-    def _create(self, n: int) -> None:
-        for layer in range(self.header.n_layers + 1):
-            for readout in self.header.readouts:
-                self._dataset(f"readout/{readout['name']}/{layer:03d}", (n, self.header.width), self.storage)
-            for recipe in self.header.recipes:
-                self._dataset(f"tokens/{recipe}/spectrum/{layer:03d}", (int(self._offsets[-1]),), np.dtype("f4"))
-                self._dataset(f"tokens/{recipe}/turning_angle/{layer:03d}", (n, 2), np.dtype("f4"))
-            if CLAMPED_RECIPE in self.header.recipes:
-                self._dataset(f"tokens/{CLAMPED_RECIPE}/entropy_clamped/{layer:03d}", (n,), np.dtype("f4"))
-            if self.header.recipes:
-                self._dataset(f"tokens/norm/{layer:03d}", (n, 2), np.dtype("f4"))
-        if self.header.recipes:
-            self.file["tokens/offsets"] = self._offsets
-
-    def _dataset(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        row_bytes = dtype.itemsize * int(np.prod(shape[1:]))
-        rows = max(1, min(shape[0], _CHUNK_BYTES // row_bytes))
-        self.file.create_dataset(
-            name, shape, dtype, chunks=(rows, *shape[1:]), fillvalue=np.nan, track_times=False, **self._options
-        )
+    def _column(self, name: str, values: NDArray[Any]) -> None:
+        chunks = _chunk(values.shape, values.dtype)
+        self.file.create_dataset(name, data=values, chunks=chunks, fletcher32=True, track_times=False)
 
     def write(self, start: int, arrays: dict[str, NDArray[Any]]) -> None:
         """Write a window of contiguous rows that begins at row ``start``.
@@ -128,10 +131,13 @@ class Writer:
             target[begin : begin + len(rows)] = rows
 
     def close(self) -> None:
-        """Flush, then mark the file complete."""
+        """Flush, then mark the file complete; give back the room that was claimed and not used."""
         self.file.flush()
         self.file.attrs["complete"] = True
+        self.file.flush()
+        path, size = self.file.filename, self.file.id.get_filesize()
         self.file.close()
+        os.truncate(path, size)
 
     def __enter__(self) -> Self:
         """Return the writer."""
@@ -163,7 +169,7 @@ class Activations:
         try:
             self._load_header()
             self._verify()
-        except (KeyError, ValueError, RuntimeError, OSError) as error:
+        except (KeyError, ValueError, TypeError, AttributeError, RuntimeError, OSError) as error:
             self.file.close()
             raise FileError(f"{path} is damaged ({error}); delete it and run again.") from error
         except FileError:
@@ -172,7 +178,8 @@ class Activations:
 
     def _load_header(self) -> None:
         attributes = dict(self.file.attrs)
-        if not attributes.get("complete", False):
+        complete = attributes.get("complete")
+        if not (isinstance(complete, np.bool_) and complete):
             raise FileError(f"{self.path} is incomplete: its extraction was interrupted; delete it and run again.")
         if attributes["schema_version"] != SCHEMA_VERSION:
             raise FileError(
@@ -186,10 +193,13 @@ class Activations:
             values[field.name] = json.loads(value) if nested else value.item() if isinstance(value, np.generic) else value
         self.header = Header(**values)
         self.n_layers, self.width = self.header.n_layers, self.header.width
-        self.ids: list[str] = [value.decode() for value in self.file["id"][:]]
-        self.source_ids: list[str] = [value.decode() for value in self.file["source_id"][:]]
-        self.view: NDArray[np.int64] = self.file["view"][:]
-        self.n_tokens: NDArray[np.int64] = self.file["n_tokens"][:]
+        outside = self.file.visititems_links(lambda name, link: None if isinstance(link, h5py.HardLink) else name)
+        if outside is not None:
+            raise ValueError(f"{outside} is stored elsewhere")
+        self.ids: list[str] = [value.decode() for value in self._column("id", "S")]
+        self.source_ids: list[str] = [value.decode() for value in self._column("source_id", "S")]
+        self.view: NDArray[np.int64] = self._column("view", "i")
+        self.n_tokens: NDArray[np.int64] = self._column("n_tokens", "i")
         self._views = self._view_rows()
 
     def _verify(self) -> None:
@@ -198,38 +208,38 @@ class Activations:
             raise ValueError("its row columns differ in length")
         if len(self.header.layer_names) != self.n_layers + 1:
             raise ValueError(f"{len(self.header.layer_names)} layer names for {self.n_layers + 1} layers")
-        stored = 0
-        for name, shape in self._expected(n):
-            if self.file.get(name, getlink=True) is None or not isinstance(self.file.get(name, getlink=True), h5py.HardLink):
-                raise ValueError(f"{name} is absent or stored outside the file")
-            dataset = self.file[name]
+        expected = dict(_arrays(self.header, n, int(np.minimum(self.n_tokens, self.width).sum())))
+        for name, shape in expected.items():
+            dataset = self._dataset(name)
             if dataset.shape != shape or dataset.dtype not in (np.float32, np.float16):
                 raise ValueError(f"{name} is {dataset.dtype}{dataset.shape}, float{shape} expected")
-            stored += dataset.id.get_storage_size()
-        for kind, names in (("readout", self.readouts), ("tokens", self.recipes)):
-            for name in names:
-                group = self.file[f"{kind}/{name}" if kind == "readout" else f"tokens/{name}/spectrum"]
-                if len(group) != self.n_layers + 1:
-                    raise ValueError(f"{group.name} holds {len(group)} layers, {self.n_layers + 1} expected")
-        if stored > self.path.stat().st_size:
-            raise ValueError("its arrays are larger than the file")
+            if not _written(dataset):
+                raise ValueError(f"{name} declares more rows than the file holds")
+        for name in {name.rpartition("/")[0] for name in expected}:
+            if len(self.file[name]) != self.n_layers + 1:
+                raise ValueError(f"{name} holds {len(self.file[name])} layers, {self.n_layers + 1} expected")
 
-    def _expected(self, n: int) -> Iterator[tuple[str, tuple[int, ...]]]:
-        total = int(np.minimum(self.n_tokens, self.width).sum())
-        for layer in range(self.n_layers + 1):
-            for readout in self.readouts:
-                yield f"readout/{readout}/{layer:03d}", (n, self.width)
-            for recipe in self.recipes:
-                yield f"tokens/{recipe}/spectrum/{layer:03d}", (total,)
-                yield f"tokens/{recipe}/turning_angle/{layer:03d}", (n, 2)
+    def _dataset(self, name: str) -> h5py.Dataset:
+        dataset = self.file.get(name)
+        if not isinstance(dataset, h5py.Dataset) or dataset.external or dataset.is_virtual:
+            raise ValueError(f"{name} is absent or stored elsewhere")
+        return dataset
+
+    def _column(self, name: str, kind: str) -> NDArray[Any]:
+        """One value per row; its declared size is checked before memory is taken for it."""
+        column = self._dataset(name)
+        if column.ndim != 1 or column.dtype.kind != kind or column.nbytes > self.path.stat().st_size:
+            raise ValueError(f"{name} is {column.dtype}{column.shape}")
+        return np.asarray(column[:])
 
     def _view_rows(self) -> NDArray[np.int64]:
         """Row numbers (samples, views), samples in order of first appearance, views ascending."""
-        first = {source: i for i, source in reversed(list(enumerate(self.source_ids)))}
-        order = np.lexsort((self.view, np.array([first[source] for source in self.source_ids])))
+        first = {source: i for i, source in enumerate(dict.fromkeys(self.source_ids))}
+        sample = np.array([first[source] for source in self.source_ids])
+        order = np.lexsort((self.view, sample))
         if len(first) != self.header.n_samples:
             raise ValueError(f"{len(first)} distinct samples, {self.header.n_samples} in its header")
-        if len(order) % len(first):
+        if len(np.unique(np.bincount(sample))) != 1:
             raise ValueError("its samples differ in their number of views")
         return order.reshape(len(first), -1)
 
@@ -309,3 +319,37 @@ class Activations:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """Close the file."""
         self.close()
+
+
+def _arrays(header: Header, n: int, total: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Name and shape of every array of a file with ``n`` rows and ``total`` eigenvalues per layer and recipe."""
+    for layer in range(header.n_layers + 1):
+        for readout in header.readouts:
+            yield f"readout/{readout['name']}/{layer:03d}", (n, header.width)
+        for recipe in header.recipes:
+            yield f"tokens/{recipe}/spectrum/{layer:03d}", (total,)
+            yield f"tokens/{recipe}/turning_angle/{layer:03d}", (n, 2)
+        if CLAMPED_RECIPE in header.recipes:
+            yield f"tokens/{CLAMPED_RECIPE}/entropy_clamped/{layer:03d}", (n,)
+        if header.recipes:
+            yield f"tokens/norm/{layer:03d}", (n, 2)
+
+
+def _chunk(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
+    """Blocks of whole rows of about 1 MiB."""
+    rows = _CHUNK_BYTES // (dtype.itemsize * math.prod(shape[1:]))
+    return (max(1, min(shape[0], rows)), *shape[1:])
+
+
+def _stored_bytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    """Bytes of an array in whole chunks, uncompressed, with its header and index."""
+    rows = _chunk(shape, dtype)[0]
+    return -(-shape[0] // rows) * rows * math.prod(shape[1:]) * dtype.itemsize + _DATASET_BYTES
+
+
+def _written(dataset: h5py.Dataset) -> bool:
+    """Whether every chunk is in the file; a damaged header can declare any shape at no cost."""
+    if dataset.chunks is None:
+        return bool(dataset.id.get_storage_size() >= dataset.nbytes)
+    chunks = math.prod(-(-rows // size) for rows, size in zip(dataset.shape, dataset.chunks, strict=True))
+    return bool(dataset.id.get_num_chunks() == chunks)

@@ -41,9 +41,7 @@ def test_records_are_complete_json(metric):
     levels = [("readout", READOUTS), ("recipe", RECIPES)]
     wanted = [(k, name) for k, names in levels for name in names if (k == "recipe") in _levels(metric)]
     repeats = 2 if metric == "lidar" else 1  # absolute and relative ridge
-    assert [(k, r[k]) for r in made for k in ("readout", "recipe") if k in r] == [
-        w for w in wanted for _ in range(repeats)
-    ]
+    assert [(k, r[k]) for r in made for k in ("readout", "recipe") if k in r] == [w for w in wanted for _ in range(repeats)]
     for record in made:
         assert [key for key in KEYS if key not in record] == []
         assert record["variant"] == "paper"

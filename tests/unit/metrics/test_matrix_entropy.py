@@ -39,9 +39,7 @@ def test_known_values():
     assert matrix_entropy(np.eye(5)) == pytest.approx(math.log(5))
     assert matrix_entropy(np.eye(5), 2.0) == pytest.approx(math.log(5))
     assert matrix_entropy(np.ones((5, 3))) == 0.0
-    assert matrix_entropy(centre_unit(gaussian(2, 9))) == pytest.approx(
-        0.0, abs=1e-12
-    )  # a pair of centred rows: antipodal
+    assert matrix_entropy(centre_unit(gaussian(2, 9))) == pytest.approx(0.0, abs=1e-12)  # a pair of centred rows: antipodal
     many = matrix_entropy(centre_unit(gaussian(200, 50)))
     assert 0.95 * math.log(50) < many < math.log(50)
 
@@ -70,9 +68,7 @@ def test_invariances():
     value = matrix_entropy(rows)
     assert matrix_entropy(rows[::-1]) == pytest.approx(value, rel=1e-12)
     assert matrix_entropy(rows @ rotation(6)) == pytest.approx(value, rel=1e-12)
-    assert matrix_entropy(np.hstack([rows, np.zeros((9, 30))])) == pytest.approx(
-        value, rel=1e-12
-    )  # n > d and n < d paths
+    assert matrix_entropy(np.hstack([rows, np.zeros((9, 30))])) == pytest.approx(value, rel=1e-12)  # n > d and n < d paths
     for scale in (1e-200, 1e-20, 1e20, 1e200):
         assert matrix_entropy(rows * scale) == pytest.approx(value, rel=1e-10)
         assert matrix_entropy(rows * scale, 2.0, "released") == pytest.approx(matrix_entropy(rows, 2.0, "released"))

@@ -64,9 +64,7 @@ def published() -> tuple[pd.DataFrame, pd.DataFrame]:
     raw = raw.assign(variant="released", parameters="{}", tap="residual", depth=raw["layer"] / 24)
     scores = scores[(scores["size"] == "410m") & (scores["revision"] == "main") & (scores["subset_order"] == 0)]
     kinds = {task: kind for kind, tasks in TYPES.items() for task in tasks.split()}
-    scores = scores.assign(
-        model="pythia-410m", type=scores["task"].map(kinds).fillna("classification"), protocol="mteb"
-    )
+    scores = scores.assign(model="pythia-410m", type=scores["task"].map(kinds).fillna("classification"), protocol="mteb")
     scores = scores.assign(
         readout="mean", tap="residual", depth=scores["layer"] / 24, score=scores["main_score"], baseline=""
     )

@@ -167,9 +167,7 @@ def test_damaged_files_are_refused(tmp_path: Path, text: str) -> None:
             read([path])
 
 
-@pytest.mark.parametrize(
-    "readouts", [[], {"mean": {"0": 1}}, {"mean": [{"layer": "0", "depth": 0, "main_score": 1}]}, 3]
-)
+@pytest.mark.parametrize("readouts", [[], {"mean": {"0": 1}}, {"mean": [{"layer": "0", "depth": 0, "main_score": 1}]}, 3])
 def test_misbuilt_files_are_refused(write: Write, readouts: Any) -> None:
     with pytest.raises(FileError, match=r"t\.json"):
         scores_table([write(task_record({}) | {"readouts": readouts})])

@@ -100,9 +100,7 @@ def test_readouts_pair_with_their_own_and_as_in_the_study() -> None:
         [metric_rows(rng.random(9), "t", readout=readout) for readout in ("mean", "mean_normed", "last")]
         + [metric_rows(rng.random(9), "t", readout="", recipe="raw", metric="curvature")]
     )
-    scores = pd.concat(
-        [score_rows(rng.random(9), "t", readout=readout) for readout in ("mean", "mean_normed", "first")]
-    )
+    scores = pd.concat([score_rows(rng.random(9), "t", readout=readout) for readout in ("mean", "mean_normed", "first")])
     table = correlations(metrics, scores)
     table = table[(table["protocol"] == "mteb") & (table["layers"] == "all")]
     names = ["metric", "metric_readout", "recipe", "score_readout", "pairing"]

@@ -44,9 +44,7 @@ def test_equal_layers_gain_nothing(neighbour: float) -> None:
     gains = [quick_gain(items, rng) for items in tasks]
     naive = [items.scores("mean", np.ones((1, items.n)))[0] for items in tasks]
     assert np.mean(gains) == pytest.approx(0, abs=0.003)
-    assert (
-        np.mean([curve.max() - curve[-1] for curve in naive]) > 0.02
-    )  # what the best of 31 equal layers seems to gain
+    assert np.mean([curve.max() - curve[-1] for curve in naive]) > 0.02  # what the best of 31 equal layers seems to gain
 
 
 def test_equal_layers_gain_nothing_in_rank_correlation() -> None:
@@ -55,9 +53,7 @@ def test_equal_layers_gain_nothing_in_rank_correlation() -> None:
         gold = np.round(rng.standard_normal(150), 1)
         similar = gold + 1.5 * rng.standard_normal((9, 150))
         first = subsets(150, 75, 50, rng)
-        gains.append(
-            split_gains(np.stack([layer_scores("spearman", gold, similar, w) for w in (first, 1 - first)])).mean()
-        )
+        gains.append(split_gains(np.stack([layer_scores("spearman", gold, similar, w) for w in (first, 1 - first)])).mean())
     assert np.mean(gains) == pytest.approx(0, abs=2.5 * np.std(gains) / np.sqrt(40))
 
 
@@ -141,9 +137,7 @@ def test_mean_over_tasks_chooses_one_layer_for_all() -> None:
     shape = (2, 1, 1, 3)
     one = HalfScores(np.array([[[0.9, 0.5, 0.6]]] * 2), np.zeros(shape))
     two = HalfScores(np.array([[[0.1, 0.8, 0.6]]] * 2), np.zeros(shape))
-    assert split_gains(mean_half_scores([one, two]).splits)[0] == pytest.approx(
-        0.05
-    )  # layer 1, not each task's own best
+    assert split_gains(mean_half_scores([one, two]).splits)[0] == pytest.approx(0.05)  # layer 1, not each task's own best
 
 
 def test_a_large_rank_correlation_task_takes_seconds() -> None:

@@ -63,7 +63,7 @@ def test_depth_explains_the_relation(table: pd.DataFrame, metric: str, expected:
 
 def test_label_free_selection_is_worth_what_the_middle_layer_is(published: Tables) -> None:
     metrics, scores = published
-    directions = {name: {"theory": "max", "study": "min"} for name in ("dime", "infonce", "dataset_entropy")}
+    directions = {name: {"released": {"theory": "max", "study": "min"}} for name in ("dime", "infonce", "dataset_entropy")}
     table = layer_selection(metrics, scores, None, directions)
     table = table[table["protocol"] == "mteb"].set_index("selector")
     expected = {"min_dime": 48.5, "min_infonce": 46.2, "min_dataset_entropy": 48.1, "max_infonce": 48.1, "last": 45.0}
@@ -80,7 +80,7 @@ def test_label_free_selection_is_worth_what_the_middle_layer_is(published: Table
 
 def test_a_metric_on_fewer_tasks_narrows_all_selectors(published: Tables) -> None:
     metrics, scores = published
-    directions = {name: {"theory": None, "study": "min"} for name in ("dime", "prompt_entropy")}
+    directions = {name: {"released": {"theory": None, "study": "min"}} for name in ("dime", "prompt_entropy")}
     table = layer_selection(metrics, scores, None, directions)
     table = table[table["protocol"] == "mteb"]
     defined = table[table["undefined"] == ""].set_index("selector")

@@ -12,7 +12,7 @@ from layerwise.tables.selection import COLUMNS, layer_selection
 from scipy import stats
 from table_inputs import canonical, metric_rows, score_rows, tables
 
-BOTH = {"dime": {"theory": "max", "study": "min"}}
+BOTH = {"dime": {"paper": {"theory": "max", "study": "min"}}}
 
 
 def one(frame: pd.DataFrame, selector: str, **keys: object) -> pd.Series:
@@ -65,7 +65,8 @@ def test_order_of_rows_does_not_matter() -> None:
 
 
 def test_same_direction_twice_makes_two_rows_and_none_says_so() -> None:
-    directions = {"dime": {"theory": "max", "study": "max"}, "infonce": {"theory": None, "study": "min"}}
+    ends = {"dime": {"theory": "max", "study": "max"}, "infonce": {"theory": None, "study": "min"}}
+    directions = {metric: {"paper": both} for metric, both in ends.items()}
     metrics, scores = small()
     metrics = pd.concat([metrics, metrics.assign(metric="infonce")])
     table = layer_selection(metrics, scores, None, directions)
@@ -77,12 +78,10 @@ def test_same_direction_twice_makes_two_rows_and_none_says_so() -> None:
 
 def test_pooled_metrics_select_for_their_own_readout_and_recipes_for_all() -> None:
     curve = [1.0, 2, 3, 4, 5]
-    metrics = pd.concat(
-        [metric_rows(curve, "a"), metric_rows(curve, "a", metric="curvature", readout="", recipe="raw")]
-    )
+    metrics = pd.concat([metric_rows(curve, "a"), metric_rows(curve, "a", metric="curvature", readout="", recipe="raw")])
     scores = pd.concat([score_rows(curve, "a"), score_rows(curve, "a", readout="last")])
     ends = {"theory": "max", "study": "min"}
-    table = layer_selection(metrics, scores, None, {"dime": ends, "curvature": ends})
+    table = layer_selection(metrics, scores, None, {"dime": {"paper": ends}, "curvature": {"paper": ends}})
     table = table[(table["protocol"] == "mteb") & (table["direction"] == "theory")]
     found = set(table[["readout", "metric", "recipe"]].itertuples(index=False, name=None))
     assert found == {("mean", "dime", ""), ("mean", "curvature", "raw"), ("last", "curvature", "raw")}
@@ -100,12 +99,12 @@ def test_saturated_curves_are_not_selectable() -> None:
 def test_a_metric_without_own_curves_reads_the_corpus() -> None:
     _, scores = small()
     metrics = pd.concat([metric_rows([1, 9, 3, 0, 2]), metric_rows([5, 4, 3, 2, 1], "a")])
-    row = one(layer_selection(metrics, scores, None, BOTH, corpus="corpus"), "max_dime")
+    row = one(layer_selection(metrics, scores, None, BOTH, corpora=["corpus"]), "max_dime")
     assert (row["metric_text"], row["picked_layer"], row["score"]) == ("corpus", 1, pytest.approx(0.3))
-    row = one(layer_selection(metrics, scores, None, BOTH, corpus="lee"), "max_dime")
+    row = one(layer_selection(metrics, scores, None, BOTH, corpora=["lee"]), "max_dime")
     assert row["undefined"] == "own curves on 1 of 2 tasks, 75% needed, and none on lee"
     dull = metrics.assign(saturated=metrics["dataset"] == "corpus")
-    assert "saturated on corpus" in one(layer_selection(dull, scores, None, BOTH, "corpus"), "max_dime")["undefined"]
+    assert "saturated on corpus" in one(layer_selection(dull, scores, None, BOTH, ["corpus"]), "max_dime")["undefined"]
 
 
 def test_all_selectors_are_judged_on_the_tasks_they_share() -> None:
@@ -160,9 +159,7 @@ def labelled(n: int, best: float, tasks: str = "ab") -> tuple[pd.DataFrame, Mapp
     rng = np.random.default_rng(2)
     rate = np.where(np.arange(5) == 2, best, 0.5)
     store = {
-        ("m", task): TaskItems(
-            "mteb", "accuracy", np.zeros(n), {"mean": (rng.random((5, n)) < rate[:, None]).astype(float)}
-        )
+        ("m", task): TaskItems("mteb", "accuracy", np.zeros(n), {"mean": (rng.random((5, n)) < rate[:, None]).astype(float)})
         for task in tasks
     }
     scores = pd.concat([score_rows(v.readouts["mean"].mean(axis=1), task) for (_, task), v in store.items()])
@@ -183,7 +180,7 @@ def test_labels_approach_the_best_layer() -> None:
 def test_labels_of_equal_layers_are_worth_nothing() -> None:
     # scored on all 40 items, the 16 it was chosen on included, the choice would seem to gain 6 points
     scores, store = labelled(40, 0.5, tasks="abcdefghijklmnopqrst")
-    table = layer_selection(metric_rows(np.arange(5.0)), scores, store, BOTH, corpus="corpus")
+    table = layer_selection(metric_rows(np.arange(5.0)), scores, store, BOTH, corpora=["corpus"])
     assert one(table, "labels_16")["score"] == pytest.approx(one(table, "random")["score"], abs=0.02)
 
 
@@ -214,5 +211,5 @@ def test_no_scores_give_an_empty_table() -> None:
 def test_every_registered_table_is_built_from_the_same_arguments() -> None:
     metrics, scores = small()
     for name in TABLES:
-        table = load_table(name).build(metrics, scores, {}, seed=0, directions=BOTH, corpus="")
+        table = load_table(name).build(metrics, scores, {}, seed=0, directions=BOTH, corpora=[])
         assert not table.empty, name

@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from torch import Tensor
 
 from layerwise.activations import readout, token_statistics
 from layerwise.activations.batching import batches, windows
+from layerwise.activations.window import Window
 from layerwise.atomic import atomic_path
-from layerwise.models.layered import Batch, Inputs, LayeredModel
+from layerwise.models.layered import Batch, LayeredModel
 from layerwise.store import CLAMPED_RECIPE, Header, Writer
-
-Arrays = dict[str, NDArray[np.float32]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,13 +55,13 @@ def extract(
         Writer(temporary, header, *columns, request.storage, request.compression) as writer,
     ):
         done = 0
-        for window in windows(len(samples), _row_bytes(header, int(lengths.max()))):
-            collected: dict[int, Arrays] = {}
-            for rows in batches(window, lengths, request.batch_tokens):
-                collected |= dict(zip(rows, _read_batch(model, inputs.batch(rows), inputs, rows, request), strict=True))
-                done += len(rows)
+        for rows in windows(len(samples), _row_bytes(header, int(lengths.max()))):
+            window = Window(rows, np.minimum(lengths, header.width))
+            for batch_rows in batches(rows, lengths, request.batch_tokens):
+                _read_batch(model, inputs.batch(batch_rows), batch_rows, window, request)
+                done += len(batch_rows)
                 progress(done, len(samples))
-            writer.write(window.start, _stack([collected[row] for row in window]))
+            writer.write(window.start, window.arrays)
 
 
 def _header(model: LayeredModel, samples: pd.DataFrame, request: Request) -> Header:
@@ -84,13 +82,12 @@ def _row_bytes(header: Header, longest: int) -> int:
     return 4 * (header.n_layers + 1) * floats
 
 
-def _read_batch(model: LayeredModel, batch: Batch, inputs: Inputs, rows: list[int], request: Request) -> list[Arrays]:
-    """Return the arrays of each row of one batch, keyed as in the activation file."""
+def _read_batch(model: LayeredModel, batch: Batch, rows: list[int], window: Window, request: Request) -> None:
+    """Run one batch and put the results of each layer into ``window`` as soon as it is reached."""
     weights = {
         entry["name"]: readout.token_weights(entry["tokens"], entry["pool"], batch.mask, batch.content)
         for entry in request.readouts
     }
-    layers: dict[str, Tensor] = {}
 
     def on_layer(layer: int, states: Tensor) -> None:
         normed: dict[str, Tensor] = {}
@@ -98,23 +95,10 @@ def _read_batch(model: LayeredModel, batch: Batch, inputs: Inputs, rows: list[in
             norm = entry["norm"]
             if norm not in normed:
                 normed[norm] = readout.normed(states, norm, model.final_norm)
-            layers[f"readout/{entry['name']}/{layer:03d}"] = readout.pool(normed[norm], weights[entry["name"]])
+            pooled = readout.pool(normed[norm], weights[entry["name"]])
+            window.put(f"readout/{entry['name']}/{layer:03d}", rows, pooled.cpu().numpy())
         if request.recipes:
             for name, values in token_statistics.statistics(states, batch.mask, request.recipes, CLAMPED_RECIPE).items():
-                layers[f"{name}/{layer:03d}"] = values.float()
+                window.put(f"{name}/{layer:03d}", rows, values.cpu().numpy())
 
     model.run(batch, on_layer)
-    arrays = {name: values.float().cpu().numpy() for name, values in layers.items()}
-    kept = np.minimum(inputs.lengths[rows], model.width)
-    return [
-        {name: values[i, : kept[i]] if "/spectrum/" in name else values[i] for name, values in arrays.items()}
-        for i in range(len(rows))
-    ]
-
-
-def _stack(rows: list[Arrays]) -> Arrays:
-    """Join the arrays of contiguous rows: stacked, or end to end for spectra, whose lengths differ."""
-    return {
-        name: np.concatenate([row[name] for row in rows]) if "/spectrum/" in name else np.stack([row[name] for row in rows])
-        for name in rows[0]
-    }

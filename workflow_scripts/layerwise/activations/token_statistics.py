@@ -25,6 +25,7 @@ def prepare(states: Tensor, mask: Tensor, recipe: str) -> tuple[Tensor, Tensor]:
 
     Returns:
         tokens (B, T, D) float64, zero where masked, and their mask. ``skip_first`` moves the first token out of the mask.
+        NaN or infinity in a token of the mask stays visible as NaN.
     """
     mask = without_first(mask) if recipe.endswith("_skip_first") else mask
     kept = mask[..., None]
@@ -34,14 +35,17 @@ def prepare(states: Tensor, mask: Tensor, recipe: str) -> tuple[Tensor, Tensor]:
         tokens = torch.where(kept, tokens - tokens.sum(1, keepdim=True) / count, 0.0)
     if recipe != "raw":
         norms = torch.linalg.vector_norm(tokens, dim=-1, keepdim=True)
-        tokens = torch.where(norms > 0, tokens / norms, 0.0)
+        tokens = torch.where(norms == 0, 0.0, tokens / norms)
     return tokens, mask
 
 
 def gram(tokens: Tensor) -> Tensor:
-    """Return the smaller of the two second-moment matrices of each sample: (B, T, T) or (B, D, D)."""
+    """Return the smaller of the two second-moment matrices of each sample: (B, T, T) or (B, D, D).
+
+    A sample with NaN or infinity gets zeros, that is, an undefined spectrum; the eigenvalue solver would stop at it.
+    """
     scale = tokens.abs().amax((1, 2), keepdim=True)
-    tokens = torch.where(scale > 0, tokens / scale, 0.0)
+    tokens = torch.where((scale > 0) & scale.isfinite(), tokens / scale, 0.0)
     return tokens @ tokens.mT if tokens.shape[1] <= tokens.shape[2] else tokens.mT @ tokens
 
 
@@ -92,12 +96,12 @@ def turning_angles(tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     steps = tokens[:, 1:] - tokens[:, :-1]
     lengths = torch.linalg.vector_norm(steps, dim=-1)
     product = lengths[:, 1:] * lengths[:, :-1]
-    cosine = (steps[:, 1:] * steps[:, :-1]).sum(-1) / torch.where(product > 0, product, 1.0)
+    cosine = (steps[:, 1:] * steps[:, :-1]).sum(-1) / torch.where(product == 0, 1.0, product)
     cosine = cosine.clamp(-1.0, 1.0)
     triple = mask[:, 2:] & mask[:, 1:-1] & mask[:, :-2]
-    moving = triple & (product > 0)
+    moving = triple & (product != 0)
     signed = _masked_mean(torch.acos(cosine), moving)
-    absolute = _masked_mean(torch.where(product > 0, torch.acos(cosine.abs()), 0.0), triple)
+    absolute = _masked_mean(torch.where(product == 0, 0.0, torch.acos(cosine.abs())), triple)
     return signed, absolute
 
 
@@ -117,7 +121,10 @@ def statistics(states: Tensor, mask: Tensor, recipes: list[str], clamped_recipe:
         result[f"tokens/{recipe}/spectrum"] = spectrum(matrix, count)
         result[f"tokens/{recipe}/turning_angle"] = torch.stack(turning_angles(tokens, kept), dim=1)
         if recipe == clamped_recipe:
-            result[f"tokens/{recipe}/entropy_clamped"] = entropy_clamped(matrix, count)
+            # Clamping sees which matrix it is: each sample's own length decides, not the longest of its batch.
+            width = tokens.shape[2]
+            own = torch.where((count <= width)[:, None, None], gram(tokens[:, :width]), matrix)
+            result[f"tokens/{recipe}/entropy_clamped"] = entropy_clamped(own, count)
     return result
 
 

@@ -10,8 +10,11 @@ def view_text(row: Mapping[Hashable, Any], view: int, _seed: int, columns: list[
     """Return column number ``view`` of ``row``.
 
     Raises:
-        DataError: fewer columns than views, or no such column.
+        DataError: fewer columns than views, no such column, or no text in it.
     """
     if view >= len(columns) or columns[view] not in row:
         raise DataError(f"'transform: columns' needs one existing column per view; view {view} of {columns} has none.")
-    return str(row[columns[view]])
+    text = row[columns[view]]
+    if not isinstance(text, str):
+        raise DataError(f"column {columns[view]!r} of sample {row['id']!r} holds {text!r}, no text, so it is no view.")
+    return text

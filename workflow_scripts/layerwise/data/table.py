@@ -42,7 +42,9 @@ def read(path: str, text: str = "text", id: str | None = None) -> Source:
     for column in filter(None, (text, id)):
         if column not in frame:
             raise DataError(f"table {path!r} has no column {column!r}; its columns: {', '.join(map(str, frame.columns))}.")
-    frame = frame.rename(columns={text: "text"} | ({id: "id"} if id else {}))
+    named = {text: "text"} | ({id: "id"} if id else {})
+    # A column that already has one of these names would make two of it; the config's choice counts.
+    frame = frame.drop(columns=[new for old, new in named.items() if new != old and new in frame]).rename(columns=named)
     if id is None:
         frame["id"] = [f"row-{i}" for i in range(len(frame))]
     return Source(frame, "unknown", f"{file.name} sha256 {file_digest(file)}")

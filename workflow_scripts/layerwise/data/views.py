@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 import pandas as pd
 
+from layerwise.errors import DataError
 from layerwise.samples import balanced_sample
 
 
@@ -28,8 +29,13 @@ def make_views(
         seed: of the transform and the draw.
         columns: for transforms that read columns.
         sample: at most so many samples, drawn with ``seed``; all of them where None.
+
+    Raises:
+        DataError: ``frame`` has no first views, or the transform cannot serve a sample.
     """
     sources = frame[frame["view"] == 0]
+    if sources.empty:
+        raise DataError("the dataset it is derived from has no rows with view 0.")
     if sample is not None:
         sources = balanced_sample(sources, sample, seed)
     rows = [

@@ -56,9 +56,7 @@ def plan(spec: MetricSpec, parameters: Mapping[str, Any]) -> Plan:
         for value in _listed(settings[name])
     ]
     if not variants or (spec.parameters and not points):
-        raise ConfigError(
-            f"{spec.name}: nothing to compute; give at least one variant and one value of each parameter."
-        )
+        raise ConfigError(f"{spec.name}: nothing to compute; give at least one variant and one value of each parameter.")
     cases = tuple(Case(variant, point) for variant in dict.fromkeys(variants) for point in points or [{}])
     counts = [int(_number(spec, name, settings[name], minimum=0)) for name in ("null_draws", "subsamples")]
     return Plan(cases, *counts)

@@ -16,7 +16,8 @@ SPEC = MetricSpec(
     bounds=(0.0, float(np.pi)),
     # Theory: trajectories straighten (Henaff et al. 2019, Hosseini and Fedorenko 2023). The study picks the maximum of
     # the ABSOLUTE-cosine curve; below 90 degrees of it that is the minimum of the signed one: the same layers.
-    direction=Direction(theory="min", study="max"),
+    direction=Direction(theory="min", study="min"),
+    released_runs_opposite=True,
     variants=("paper", "released"),
     standard_error="samples",
 )

@@ -120,9 +120,7 @@ def _prepare(A: Array, B: Array) -> Pair:
 def _compute(pair: Pair, permutations: int, seed: int, variant: str) -> Entropies:
     if variant == "released" and len(pair.a) > pair.a.shape[1]:
         if pair.a.shape != pair.b.shape:
-            raise UndefinedMetric(
-                f"released DiME needs views of one width, got {pair.a.shape[1]} and {pair.b.shape[1]}"
-            )
+            raise UndefinedMetric(f"released DiME needs views of one width, got {pair.a.shape[1]} and {pair.b.shape[1]}")
         kernels = pair.a.T @ pair.a, pair.b.T @ pair.b
     else:
         kernels = pair.a @ pair.a.T, pair.b @ pair.b.T

@@ -189,9 +189,7 @@ def _root(within: Array, state: Scatter, ridge: Mapping[str, float]) -> Array:
         amount = ridge["delta_relative"] * spread / state.width
         rounding = np.square(8 * np.finfo(np.float64).eps) * float(np.square(state.means).sum(axis=1).mean())
         if spread <= rounding:
-            raise UndefinedMetric(
-                "the views of every sample are identical, so a ridge relative to their spread is zero"
-            )
+            raise UndefinedMetric("the views of every sample are identical, so a ridge relative to their spread is zero")
     else:
         with np.errstate(over="ignore", under="ignore"):
             amount = float(np.square(np.ldexp(np.sqrt(np.float64(ridge["delta"])), -state.exponent)))

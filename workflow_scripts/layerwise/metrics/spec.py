@@ -19,12 +19,17 @@ class Direction(NamedTuple):
 
     Attributes:
         theory: the end that the metric's own rationale calls better; None where it names neither.
-        study: the end that the study picks (its App. E and the picks published with its results), on ITS curve, that is
-            the `released` variant where that differs in sign (curvature); None where the study selected nothing by it.
+        study: the end that the study picks (its App. E and the picks published with its results); None where the study
+            selected nothing by it.
     """
 
     theory: End | None
     study: End | None
+
+    def opposite(self) -> "Direction":
+        """Return the same picks on a curve that runs the other way."""
+        other: dict[End | None, End | None] = {"min": "max", "max": "min", None: None}
+        return Direction(other[self.theory], other[self.study])
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,8 @@ class MetricSpec:
         minimum_samples: rows below which pooled and view metrics are undefined (tokens: one sample is enough).
         minimum_views: views below which a view metric is undefined.
         bounds: smallest and largest `paper` value; None where the bound depends on N, D or the data.
-        direction: see Direction.
+        direction: see Direction; on the `paper` curve.
+        released_runs_opposite: the `released` curve has its minimum where the `paper` curve has its maximum.
         variants: accepted values of `variant`, the default first.
         parameters: the metric's own parameters and their defaults.
         standard_error: "samples" (spread of per-sample values) or "subsamples" (spread over draws of N/2).
@@ -56,6 +62,12 @@ class MetricSpec:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     standard_error: Literal["samples", "subsamples"] = "subsamples"
     pairs: bool = False
+    released_runs_opposite: bool = False
+
+    def directions(self) -> dict[str, dict[str, str | None]]:
+        """Return the picks of theory and study for each variant."""
+        flipped = self.direction.opposite() if self.released_runs_opposite else self.direction
+        return {v: (flipped if v == "released" else self.direction)._asdict() for v in self.variants}
 
 
 @dataclass(frozen=True)

@@ -54,9 +54,7 @@ def token_records(
     halves = draw_halves(len(sizes), 0, nulls.seed)
     layers: list[list[_Layer]] = []
     for layer in range(activations.n_layers + 1):
-        values = (
-            module.sample_values(activations, recipe, layer, cases) if cases and len(sizes) else [sizes] * len(cases)
-        )
+        values = module.sample_values(activations, recipe, layer, cases) if cases and len(sizes) else [sizes] * len(cases)
         layers.append([_layer(v, c, halves.rows(0), halves.rows(1)) for v, c in zip(values, ceilings, strict=True)])
         tick()
     null_values = nulls.tokens(recipe, sizes, activations.width, cases)
@@ -75,9 +73,7 @@ def _layer(values: Array, ceilings: Array, first: Indices, second: Indices) -> _
 def _mean(values: Array, ceilings: Array, usable: NDArray[np.bool_], rows: Indices) -> Outcome:
     rows = rows[usable[rows]]
     if not len(rows):
-        return UndefinedMetric(
-            f"none of {len(values)} samples has a value: too few tokens, or tokens that do not differ"
-        )
+        return UndefinedMetric(f"none of {len(values)} samples has a value: too few tokens, or tokens that do not differ")
     chosen = values[rows]
     error = float(chosen.std(ddof=1) / np.sqrt(len(rows))) if len(rows) > 1 else None
     return Value(float(chosen.mean()), float((chosen / ceilings[rows]).mean()), error)
@@ -87,9 +83,7 @@ def _record(
     case: Case, recipe: str, n_samples: int, null: tuple[float | None, float | None], layers: Sequence[_Layer]
 ) -> dict[str, Any]:
     entries = [
-        layer_entry(
-            number, len(layers) - 1, row.whole, row.whole.standard_error if isinstance(row.whole, Value) else None
-        )
+        layer_entry(number, len(layers) - 1, row.whole, row.whole.standard_error if isinstance(row.whole, Value) else None)
         for number, row in enumerate(layers)
     ]
     excluded = [row.excluded for row in layers if isinstance(row.whole, Value)]

@@ -19,6 +19,8 @@ def convert(file: Path, folder: Path) -> dict[str, Any]:
     Raises:
         ModelError: not GGUF, damaged, or an architecture transformers cannot read from GGUF.
     """
+    if not file.is_file():
+        raise ModelError(f"{file} is not a file; give a .gguf, or a folder of safetensors with 'folder:'.")
     with file.open("rb") as opened:
         if opened.read(4) != _MAGIC:
             raise ModelError(f"{file} is not a GGUF file; give a .gguf, or a folder of safetensors with 'folder:'.")

@@ -60,14 +60,27 @@ def reading(stack: LayerStack, on_layer: OnLayer) -> Iterator[None]:
     """Call ``on_layer(i, states)`` for layers 0..L while a forward pass runs inside this context.
 
     States are handed over as each block finishes, so that no more than one layer needs to be held.
+
+    Raises:
+        ModelError: in the forward pass, where a block changes the width, as in hierarchical models.
     """
+    width = 0
 
     def before_first(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        on_layer(0, args[0] if args else kwargs["hidden_states"])
+        nonlocal width
+        states = args[0] if args else kwargs["hidden_states"]
+        width = states.shape[-1]
+        on_layer(0, states)
 
     def after(index: int) -> Any:  # noqa: ANN401 - torch's hook type
         def hook(_module: nn.Module, _args: tuple[Any, ...], output: Tensor | tuple[Tensor, ...]) -> None:
-            on_layer(index, output[0] if isinstance(output, tuple) else output)
+            states = output[0] if isinstance(output, tuple) else output
+            if states.shape[-1] != width:
+                raise ModelError(
+                    f"{stack.path}.{index - 1} turns width {width} into {states.shape[-1]}; layerwise reads models that "
+                    "are one sequence of blocks of equal width."
+                )
+            on_layer(index, states)
 
         return hook
 

@@ -22,6 +22,8 @@ def describe(folder: Path) -> dict[str, Any]:
         config = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise ModelError(f"{folder} holds no readable config.json ({error}); a Hugging Face folder is needed.") from error
+    if not isinstance(config, dict):
+        raise ModelError(f"{path} holds a {type(config).__name__}, not a mapping; a Hugging Face folder is needed.")
     refuse_code(config, folder)
     files = {
         str(file.relative_to(folder)): {"sha256": file_digest(file), "bytes": file.stat().st_size}
@@ -43,11 +45,14 @@ def refuse_code(config: dict[str, Any], folder: Path) -> None:
     """Refuse a config.json that names code to run.
 
     Raises:
-        ModelError: ``auto_map`` or ``_attn_implementation_internal`` is there.
+        ModelError: ``auto_map`` or ``_attn_implementation_internal`` is there, at the top or in the config of a part.
     """
     for key in ("auto_map", "_attn_implementation_internal"):
         if key in config:
             raise ModelError(f"{folder / 'config.json'} asks to run code of its own ({key!r}); layerwise never does that.")
+    for part in config.values():
+        if isinstance(part, dict):
+            refuse_code(part, folder)
 
 
 def verified_weights(manifest: Path) -> tuple[Path, dict[str, Any]]:

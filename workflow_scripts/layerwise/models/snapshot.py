@@ -66,6 +66,8 @@ def _fill(building: Path, source: dict[str, Any]) -> dict[str, Any]:
 
 def _link_files(origin: Path, building: Path) -> None:
     """Link the files a loader needs (copy across file systems), refusing a folder that has pickled weights only."""
+    if not origin.is_dir():
+        raise ModelError(f"{origin} is not a folder; a Hugging Face folder is needed ('file:' takes a .gguf).")
     files = [file for file in sorted(origin.iterdir()) if file.is_file() and not file.name.startswith(".")]
     safe = [file for file in files if file.suffix in _NEEDED]
     pickled = [file.name for file in files if file.suffix in _REFUSED]

@@ -9,6 +9,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedTokenizerBase
+from transformers.utils.logging import disable_progress_bar
 
 from layerwise.errors import ModelError
 from layerwise.models.layered import Batch, OnLayer
@@ -49,13 +50,18 @@ class TextModel:
         config: Any = module.config
         self.stack = find_layers(module, config.num_hidden_layers)
         self.n_layers, self.width = len(self.stack.blocks), int(config.hidden_size)
+        self._vocabulary = int(config.vocab_size)
         self.layer_names, self.final_norm = self.stack.layer_names, self.stack.final_norm
         accepted = inspect.signature(module.forward).parameters
         self._positions = "position_ids" in accepted and config.model_type not in _OFFSET_POSITIONS
         self._options = {"use_cache": False} if "use_cache" in accepted else {}
 
     def prepare(self, samples: pd.DataFrame) -> TextInputs:
-        """Tokenise column ``text``, truncated to ``max_tokens``; an empty text becomes one special token."""
+        """Tokenise column ``text``, truncated to ``max_tokens``; an empty text becomes one special token.
+
+        Raises:
+            ModelError: the tokenizer writes a token that the model has no embedding for.
+        """
         texts = samples["text"].tolist()
         encoded = self.tokenizer(
             texts, truncation=True, max_length=self.max_tokens, return_special_tokens_mask=True, padding=False
@@ -63,6 +69,9 @@ class TextModel:
         empty = next(t for t in (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id, self._pad_id) if t is not None)
         ids = [list(tokens) or [empty] for tokens in encoded["input_ids"]]
         special = [list(flags) or [1] for flags in encoded["special_tokens_mask"]]
+        highest = max(map(max, ids))
+        if highest >= self._vocabulary:
+            raise ModelError(f"the tokenizer writes token {highest} of {self._vocabulary} known ones; use the model's own.")
         return TextInputs(ids, special, self._pad_id, self.device)
 
     @property
@@ -91,24 +100,33 @@ def load(folder: Path, name: str, dtype: str, max_tokens: int, device: str) -> T
         device: "cpu", "cuda", "cuda:N" or "mps".
 
     Raises:
-        ModelError: missing or damaged files, an unknown architecture, or more tokens than the model has positions.
+        ModelError: missing or damaged files, missing weights, an unknown architecture, or more tokens than the model has
+            positions.
     """
+    disable_progress_bar()
     options: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
     try:
         config = AutoConfig.from_pretrained(folder, **options)
         tokenizer = AutoTokenizer.from_pretrained(folder, **options)
-        module = AutoModel.from_pretrained(
+        module, loading = AutoModel.from_pretrained(
             folder,
             config=config,
             dtype=getattr(torch, dtype),
             use_safetensors=True,
             attn_implementation="sdpa",
+            output_loading_info=True,
             **options,
         )
     except Exception as error:
         reason = " ".join(str(error).split())[:300]
         raise ModelError(f"model {name!r} cannot be loaded from {folder} ({type(error).__name__}: {reason}).") from error
+    # The pooler is beyond the last layer; anything else that is not in the file would be random.
+    missing = sorted(key for key in loading["missing_keys"] if not key.startswith("pooler."))
+    if missing:
+        raise ModelError(f"model {name!r}: {folder} lacks {len(missing)} of its weights, such as {missing[0]!r}.")
     positions = getattr(config, "max_position_embeddings", None)
+    if positions is not None and config.model_type in _OFFSET_POSITIONS:
+        positions -= config.pad_token_id + 1
     if positions is not None and max_tokens > positions:
         raise ModelError(f"model {name!r} has {positions} positions; write 'max_tokens: {positions}' or fewer.")
     return TextModel(module, tokenizer, max_tokens, device)

@@ -74,9 +74,7 @@ def _rows(parse: Callable[[Path, dict[str, Any]], Rows], path: Path, record: dic
     try:
         return parse(path, record)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise FileError(
-            f"{path} is not built like a record of its stage ({error!r}); delete it and run again."
-        ) from error
+        raise FileError(f"{path} is not built like a record of its stage ({error!r}); delete it and run again.") from error
 
 
 def _metric_rows(path: Path, record: dict[str, Any]) -> Rows:
@@ -90,9 +88,7 @@ def _metric_rows(path: Path, record: dict[str, Any]) -> Rows:
             "variant": entry["variant"] or "",
             "readout": entry.get("readout", ""),
             "recipe": entry.get("recipe", ""),
-            "parameters": json.dumps(
-                entry["parameters"] or {}, sort_keys=True, separators=(",", ":"), ensure_ascii=False
-            ),
+            "parameters": json.dumps(entry["parameters"] or {}, sort_keys=True, separators=(",", ":"), ensure_ascii=False),
             "tap": entry.get("tap", "residual"),
             "n": entry["n_samples"],
             "saturated": bool(entry.get("saturated", False)),
@@ -140,9 +136,7 @@ def _baseline_rows(path: Path, record: dict[str, Any]) -> Rows:
     rows = []
     for entry in objects(record["baselines"], path, "baselines"):
         need(entry, path, "baseline", "protocol", "score")
-        rows.append(
-            {"model": "", "task": record["task"], "type": record["type"], "readout": "", "path": str(path)} | entry
-        )
+        rows.append({"model": "", "task": record["task"], "type": record["type"], "readout": "", "path": str(path)} | entry)
     return rows
 
 

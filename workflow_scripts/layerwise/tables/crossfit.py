@@ -60,9 +60,7 @@ def half_scores(items: TaskItems, readout: str, seed: int, task: str) -> HalfSco
 
 def mean_half_scores(parts: Sequence[HalfScores]) -> HalfScores:
     """The half scores of the mean over tasks: one layer is then chosen for all of them."""
-    return HalfScores(
-        np.mean([part.splits for part in parts], axis=0), np.mean([part.resampled for part in parts], axis=0)
-    )
+    return HalfScores(np.mean([part.splits for part in parts], axis=0), np.mean([part.resampled for part in parts], axis=0))
 
 
 def split_gains(halves: Array) -> Array:

@@ -141,7 +141,7 @@ def best_share(values: NDArray[np.float64]) -> NDArray[np.float64]:
     Binary outcomes of few items tie often, and taking the first of them would always favour the early layers.
     """
     filled = np.where(np.isnan(values), -np.inf, values)
-    best = (filled == filled.max(axis=-1, keepdims=True)).astype(np.float64)
+    best = (filled == filled.max(axis=-1, keepdims=True, initial=-np.inf)).astype(np.float64)
     return best / best.sum(axis=-1, keepdims=True)
 
 

@@ -33,9 +33,7 @@ class ItemStore(Mapping[tuple[str, str], TaskItems]):
         path = self._paths[key]
         record = read_record(path, *FIELDS)
         if (record["model"], record["task"]) != key:
-            raise FileError(
-                f"{path} holds model {record['model']!r} and task {record['task']!r}; delete it and run again."
-            )
+            raise FileError(f"{path} holds model {record['model']!r} and task {record['task']!r}; delete it and run again.")
         items = _parse_items(path, record)
         if items is None:
             raise KeyError(key)
@@ -62,9 +60,7 @@ def item_store(task_paths: Iterable[PathLike]) -> ItemStore:
     for path in in_order(task_paths):
         key = (path.parent.name, path.stem)
         if key in paths:
-            raise FileError(
-                f"{path} and {paths[key]} both score model {key[0]!r} on task {key[1]!r}; delete one of them."
-            )
+            raise FileError(f"{path} and {paths[key]} both score model {key[0]!r} on task {key[1]!r}; delete one of them.")
         paths[key] = path
     return ItemStore(paths)
 

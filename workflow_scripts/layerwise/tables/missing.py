@@ -9,9 +9,7 @@ from layerwise.tables.frames import METRIC_KEY, typed
 from layerwise.tables.reading import ranges
 
 
-def missing_table(
-    metrics: pd.DataFrame, scores: pd.DataFrame, expected: Iterable[Mapping[str, str]] = ()
-) -> pd.DataFrame:
+def missing_table(metrics: pd.DataFrame, scores: pd.DataFrame, expected: Iterable[Mapping[str, str]] = ()) -> pd.DataFrame:
     """List every expected cell that is absent, with the reason, and every undefined cell with its layers.
 
     Args:

@@ -25,9 +25,7 @@ def checked_layers(layers: object, where: str, n_layers: int | None = None) -> l
     found = sorted(layer["layer"] for layer in entries)
     last = len(found) - 1 if n_layers is None else n_layers
     if found != list(range(last + 1)) or last < 1:
-        raise FileError(
-            f"{where} has layers {ranges(found) or 'none'}, 0-{last} expected; delete the file and run again."
-        )
+        raise FileError(f"{where} has layers {ranges(found) or 'none'}, 0-{last} expected; delete the file and run again.")
     wrong = [layer for layer in entries if abs(layer["depth"] - layer["layer"] / last) > _DEPTH_TOLERANCE]
     if wrong:
         raise FileError(

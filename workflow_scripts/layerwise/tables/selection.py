@@ -26,7 +26,7 @@ from layerwise.tables.labelled import LabelledSamples
 from layerwise.tables.outcomes import TaskItems
 
 Array = NDArray[np.float64]
-Directions = Mapping[str, Mapping[str, str | None]]
+Directions = Mapping[str, Mapping[str, Mapping[str, str | None]]]
 
 COLUMNS = (
     "model", "readout", "protocol", "selector", "metric", "variant", "recipe", "parameters", "direction", "metric_text",
@@ -56,21 +56,22 @@ def layer_selection(
     scores: pd.DataFrame,
     items: Mapping[tuple[str, str], TaskItems] | None,
     directions: Directions,
-    corpus: str = "",
+    corpora: Sequence[str] = (),
     seed: int = 0,
 ) -> pd.DataFrame:
     """Compare label-free choices of a layer with baselines, for every model, score readout and protocol.
 
     All selectors of one model, readout and protocol are judged on the same tasks: those that have a score at every
     layer and are covered by every selector. A selector that covers less than 75 % of the tasks is left out with its
-    reason; a metric then falls back on ``corpus``.
+    reason; a metric then falls back on the first of ``corpora`` that has it.
 
     Args:
         metrics: from ``collect.metrics_table``.
         scores: from ``collect.scores_table``.
         items: from ``collect.item_store``; without it the ``labels_*`` rows are undefined.
-        directions: metric -> {"theory": "max" | "min" | None, "study": the same}; other metrics are not selectors.
-        corpus: dataset on which a metric without curves on the tasks' own texts is read; empty: none.
+        directions: metric -> variant -> {"theory": "max" | "min" | None, "study": the same}; other metrics and
+            variants are not selectors.
+        corpora: datasets on which a metric without curves on the tasks' own texts is read, the preferred first.
         seed: of the labelled samples.
 
     Returns:
@@ -94,7 +95,7 @@ def layer_selection(
         tasks = complete(frame)
         if not tasks:
             continue
-        selectors = _metric_selectors(key, tasks, all_metrics, directions, corpus)
+        selectors = _metric_selectors(key, tasks, all_metrics, directions, corpora)
         selectors += _label_selectors(key, frame.loc[tasks], labelled)
         shared = _shared(tasks, selectors)
         selectors += _baselines(key, frame, shared, all_scores)
@@ -109,11 +110,11 @@ def build(
     items: Mapping[tuple[str, str], TaskItems] | None = None,
     *,
     directions: Directions,
-    corpus: str = "",
+    corpora: Sequence[str] = (),
     seed: int = 0,
 ) -> pd.DataFrame:
     """Build layer_selection.csv for the rule, which hands the same arguments to every table."""
-    return layer_selection(metrics, scores, items, directions, corpus, seed)
+    return layer_selection(metrics, scores, items, directions, corpora, seed)
 
 
 def _metric_selectors(
@@ -121,15 +122,16 @@ def _metric_selectors(
     tasks: Sequence[str],
     metrics: Mapping[MetricKey, MetricCurves],
     directions: Directions,
-    corpus: str,
+    corpora: Sequence[str],
 ) -> list[_Selector]:
     result = []
     for metric, curves in metrics.items():
-        if metric.model != key.model or metric.metric not in directions or metric.readout not in ("", key.readout):
+        ends = directions.get(metric.metric, {}).get(metric.variant)
+        if metric.model != key.model or ends is None or metric.readout not in ("", key.readout):
             continue
-        text, frame, undefined = _selectable(curves, tasks, corpus)
+        text, frame, undefined = _selectable(curves, tasks, corpora)
         for direction in ("theory", "study"):
-            end = directions[metric.metric].get(direction)
+            end = ends.get(direction)
             keys = {name: getattr(metric, name) for name in ("metric", "variant", "recipe", "parameters")}
             keys |= {"direction": direction, "metric_text": text}
             if end is None:
@@ -142,13 +144,14 @@ def _metric_selectors(
     return result
 
 
-def _selectable(curves: MetricCurves, tasks: Sequence[str], corpus: str) -> tuple[str, pd.DataFrame, str]:
+def _selectable(curves: MetricCurves, tasks: Sequence[str], corpora: Sequence[str]) -> tuple[str, pd.DataFrame, str]:
     """Which text a metric is read on, its curves there, and why it cannot be used (or "")."""
     own = curves.own.reindex([task for task in tasks if task in curves.own.index])
     usable = own[own.notna().any(axis=1).to_numpy() & ~own.index.isin(curves.saturated)]
     if len(usable) >= MIN_SHARE * len(tasks):
         return OWN, usable, ""
-    if corpus in curves.corpora.index:
+    corpus = next((name for name in corpora if name in curves.corpora.index), None)
+    if corpus is not None:
         frame = curves.on(corpus, tasks)
         if corpus in curves.saturated:
             return corpus, frame.iloc[:0], f"saturated on {corpus}: its spread over layers is too small to select by"
@@ -158,7 +161,7 @@ def _selectable(curves: MetricCurves, tasks: Sequence[str], corpus: str) -> tupl
     saturated = int(own.index.isin(curves.saturated).sum())
     reason = f"own curves on {len(usable)} of {len(tasks)} tasks, {MIN_SHARE:.0%} needed"
     reason += f" ({saturated} saturated)" if saturated else ""
-    return OWN, usable.iloc[:0], reason + (f", and none on {corpus}" if corpus else "")
+    return OWN, usable.iloc[:0], reason + (f", and none on {', '.join(corpora)}" if corpora else "")
 
 
 def _label_selectors(key: ScoreKey, frame: pd.DataFrame, labelled: LabelledSamples) -> list[_Selector]:
@@ -209,9 +212,7 @@ def _selector(name: str, scores: pd.DataFrame, picks: Array, single: bool = True
     return _Selector(name, pd.DataFrame(picks, index=scores.index, columns=scores.columns), single=single)
 
 
-def _other_models(
-    key: ScoreKey, width: int, shared: list[str], curves: Mapping[ScoreKey, pd.DataFrame]
-) -> Array | None:
+def _other_models(key: ScoreKey, width: int, shared: list[str], curves: Mapping[ScoreKey, pd.DataFrame]) -> Array | None:
     """Mean score of the other models at the depths of this model's layers (linear between their layers)."""
     depths = np.linspace(0.0, 1.0, width)
     profiles = []
@@ -219,18 +220,14 @@ def _other_models(
         same = other.model.split("@")[0] == key.model.split("@")[0]
         if same or other[1:] != key[1:] or not shared or not set(shared) <= set(complete(frame)):
             continue
-        profiles.append(
-            np.interp(depths, np.linspace(0.0, 1.0, frame.shape[1]), frame.loc[shared].to_numpy().mean(axis=0))
-        )
+        profiles.append(np.interp(depths, np.linspace(0.0, 1.0, frame.shape[1]), frame.loc[shared].to_numpy().mean(axis=0)))
     return np.mean(profiles, axis=0) if profiles else None
 
 
 def _rows(key: ScoreKey, scores: pd.DataFrame, selectors: Sequence[_Selector]) -> Iterator[dict[str, Any]]:
     values = scores.to_numpy()
     for selector in selectors:
-        row: dict[str, Any] = dict.fromkeys(
-            ("metric", "variant", "recipe", "parameters", "direction", "metric_text"), ""
-        )
+        row: dict[str, Any] = dict.fromkeys(("metric", "variant", "recipe", "parameters", "direction", "metric_text"), "")
         row |= {**key._asdict(), "selector": selector.name, **selector.keys, "undefined": selector.undefined}
         if not selector.undefined and scores.empty:
             row["undefined"] = "no task is covered by all selectors"
@@ -238,11 +235,7 @@ def _rows(key: ScoreKey, scores: pd.DataFrame, selectors: Sequence[_Selector]) -
             yield row
             continue
         picks = selector.picks.loc[scores.index].to_numpy()
-        own = (
-            selector.scored.loc[scores.index].to_numpy()
-            if selector.scored is not None
-            else (picks * values).sum(axis=1)
-        )
+        own = selector.scored.loc[scores.index].to_numpy() if selector.scored is not None else (picks * values).sum(axis=1)
         row |= {"n_tasks": len(own), "score": own.mean(), "regret": (values.max(axis=1) - own).mean()}
         if selector.single:
             layer = int(picks.sum(axis=0).argmax())

@@ -24,11 +24,15 @@ def baselines(files: TaskFiles, texts: list[str]) -> list[dict[str, Any]]:
     logs = np.log([len(text) + 1 for text in texts])
     angles = (logs - logs.min()) / max(np.ptp(logs), 1e-9) * np.pi / 2
     lengths = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    result = [{"baseline": "majority", "protocol": "mteb", "score": _majority(files)}]
-    for name, vectors in (("text_length", lengths), ("tfidf", tfidf)):
-        scored = score(files, Stored(files.name, rows, vectors))
-        result += [{"baseline": name, "protocol": p, "score": value} for p, value in scored.scores.items()]
-    return result
+    scores = {
+        name: score(files, Stored(files.name, rows, v)).scores for name, v in (("text_length", lengths), ("tfidf", tfidf))
+    }
+    scores["majority"] = dict.fromkeys(scores["tfidf"], _majority(files))
+    return [
+        {"baseline": name, "protocol": protocol, "score": value}
+        for name, protocols in scores.items()
+        for protocol, value in protocols.items()
+    ]
 
 
 def _majority(files: TaskFiles) -> float:

@@ -11,6 +11,7 @@ from layerwise.samples import balanced_sample
 
 Rows = dict[str, pd.DataFrame]
 Options = dict[str, Any]
+Indices = tuple[int, int, int]  # two rows of the samples, and 1 where they belong together
 
 
 def task_rows(name: str, options: Options, samples: pd.DataFrame, pairs: pd.DataFrame | None) -> Rows:
@@ -27,13 +28,17 @@ def task_rows(name: str, options: Options, samples: pd.DataFrame, pairs: pd.Data
         test with sentence1, sentence2, labels. sts: test with sentence1, sentence2, score.
 
     Raises:
-        DataError: a label column is missing, a class occurs once or in test only, or there are too few rows.
+        DataError: a label column is missing or has gaps, a class occurs once or in test only, or there are too few rows.
     """
     for key in ("label", "group"):
         column = options.get(key)
         if column is not None and column not in samples:
             known = ", ".join(map(str, samples.columns))
             raise DataError(f"task {name!r}: its dataset has no column {column!r} (from {key!r}); its columns: {known}.")
+        gaps = samples[column].isna() | samples[column].astype(str).str.strip().eq("") if column is not None else None
+        if gaps is not None and gaps.any():
+            first = samples["id"][gaps].iloc[0]
+            raise DataError(f"task {name!r}: {gaps.sum()} samples have no {column!r}, first {first!r}; fill or remove them.")
     rows = _BUILDERS[options["type"]](name, options, samples, pairs)
     for split, frame in rows.items():
         if len(frame) < 10:
@@ -56,7 +61,8 @@ def _classification(name: str, options: Options, samples: pd.DataFrame, _pairs: 
     train = balanced_sample(rest, options["train"], seed, "label")
     unseen = set(test["label"]) - set(train["label"])
     if unseen:
-        raise DataError(f"task {name!r}: label {min(unseen)!r} is in the test rows but in no train row; add samples of it.")
+        missing = f"label {min(unseen)!r} is in the test rows but in no train row"
+        raise DataError(f"task {name!r}: {missing}; lower 'test' or add samples of it.")
     codes = {value: code for code, value in enumerate(sorted(frame["label"].unique()))}  # mteb wants integers
     parts = {"train": train, "test": test}
     return {
@@ -71,7 +77,8 @@ def _test_groups(frame: pd.DataFrame, group: str, seed: int) -> set[Any]:
     chosen: set[Any] = set()
     for _, part in frame.groupby("label", sort=True):
         groups = rng.permutation(sorted(part[group].unique()))
-        chosen.update(groups[: max(1, len(groups) // 2)])
+        wanted = max(1, len(groups) // 2) - sum(value in chosen for value in groups)  # groups may hold several labels
+        chosen.update([value for value in groups if value not in chosen][: max(0, wanted)])
     return chosen
 
 
@@ -90,23 +97,49 @@ def _clustering(name: str, options: Options, samples: pd.DataFrame, _pairs: pd.D
     return {"test": pd.DataFrame({"sentences": drawn["text"], "labels": drawn[label].astype(str)})}
 
 
-def _pair_classification(_name: str, options: Options, samples: pd.DataFrame, _pairs: pd.DataFrame | None) -> Rows:
-    """Half of the pairs are a row and the next row of its group, half a row and another, not adjacent, row of its group."""
+def _pair_classification(name: str, options: Options, samples: pd.DataFrame, pairs: pd.DataFrame | None) -> Rows:
+    del pairs
+    if options["pool"] is not None:
+        samples = balanced_sample(samples, options["pool"], options["seed"], options["label"])
+    build = {"next": _next_pairs, "same": _same_pairs}.get(options["pairs"])
+    if build is None:
+        raise DataError(
+            f"task {name!r}: 'pairs: {options['pairs']}' is for sts; a pair_classification wants 'next' or 'same'."
+        )
     rng = np.random.default_rng(options["seed"])
-    group = samples[options["group"]].to_numpy()
+    indices = build(samples, options, rng)
     texts = samples["text"].to_numpy()
-    followed = np.flatnonzero(group[:-1] == group[1:])
-    sizes = samples.groupby(options["group"])[options["group"]].transform("size").to_numpy()
-    followed = followed[sizes[followed] > 3]
-    drawn = rng.permutation(followed)[: options["test"]]
-    rows = []
-    for k, first in enumerate(drawn):
-        second = first + 1
-        if k % 2:
-            others = np.flatnonzero(group == group[first])
-            second = rng.choice(others[np.abs(others - first) > 1])
-        rows.append((texts[first], texts[second], 1 - k % 2))
+    rows = [(texts[first], texts[second], same) for first, second, same in indices]
     return {"test": pd.DataFrame(rows, columns=["sentence1", "sentence2", "labels"])}
+
+
+def _next_pairs(samples: pd.DataFrame, options: Options, rng: np.random.Generator) -> list[Indices]:
+    """Half of the pairs: a row and the next of its group; half: a row and another of its group that is not adjacent."""
+    group = samples[options["group"]].to_numpy()
+    sizes = samples.groupby(options["group"])[options["group"]].transform("size").to_numpy()
+    followed = np.flatnonzero((group[:-1] == group[1:]) & (sizes[:-1] > 3))
+    result: list[Indices] = []
+    for k, first in enumerate(rng.permutation(followed)[: options["test"]]):
+        others = np.flatnonzero(group == group[first])
+        apart = others[np.abs(others - first) > 1]
+        result.append((int(first), int(rng.choice(apart)), 0) if k % 2 else (int(first), int(first) + 1, 1))
+    return result
+
+
+def _same_pairs(samples: pd.DataFrame, options: Options, rng: np.random.Generator) -> list[Indices]:
+    """Half of the pairs: two rows of one label but different groups; half: two rows of different labels."""
+    label, group = samples[options["label"]].to_numpy(), samples[options["group"]].to_numpy()
+    result: dict[frozenset[int], Indices] = {}
+    for _ in range(20 * options["test"]):
+        if len(result) >= options["test"]:
+            break
+        same = 1 - len(result) % 2
+        first = int(rng.integers(len(samples)))
+        partners = np.flatnonzero((group != group[first]) & ((label == label[first]) == bool(same)))
+        if len(partners):
+            second = int(rng.choice(partners))
+            result.setdefault(frozenset((first, second)), (first, second, same))
+    return list(result.values())
 
 
 def _sts(name: str, options: Options, samples: pd.DataFrame, pairs: pd.DataFrame | None) -> Rows:

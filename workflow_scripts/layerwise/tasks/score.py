@@ -41,7 +41,9 @@ def score(files: TaskFiles, encoder: Stored) -> Score:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = task.evaluate(encoder, "test", encode_kwargs={"batch_size": 1024, "show_progress_bar": False})
-    scores = {"mteb": float(result["default"]["main_score"])}
+    # Vectors that make every pair equally similar order nothing: no rank correlation exists, and like a constant answer
+    # (baseline `majority`) they get 0.
+    scores = {"mteb": float(np.nan_to_num(result["default"]["main_score"], nan=0.0))}
     items = np.asarray(_items(files, encoder), dtype=np.float64)
     if files.type == "classification":
         scores["standardised"] = float(items.mean())

@@ -1,0 +1,28 @@
+"""Writing pictures that this program makes: PNG files beside samples.parquet, with the digest of their pixels."""
+
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+from PIL import Image
+
+FOLDER = "images"
+
+
+def write_pictures(folder: Path, pictures: Iterable[tuple[str, Image.Image]]) -> pd.DataFrame:
+    """Write each (id, picture) as ``images/{id}.png`` below ``folder``.
+
+    Returns:
+        Columns id, image (path relative to ``folder``) and sha256 of the RGB pixels, which is independent of the encoder.
+    """
+    (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+    rows = []
+    for identifier, picture in pictures:
+        name = f"{FOLDER}/{identifier}.png"
+        temporary = folder / FOLDER / f".{identifier}.tmp"
+        picture.save(temporary, format="PNG", compress_level=1)
+        os.replace(temporary, folder / name)
+        rows.append({"id": identifier, "image": name, "sha256": hashlib.sha256(picture.tobytes()).hexdigest()})
+    return pd.DataFrame(rows)
