@@ -187,9 +187,12 @@ class TaskEntry(Closed):
         absent = [key for key in needed if getattr(self, key) is None]
         if absent:
             raise ValueError(f"a {self.type} task needs {' and '.join(repr(key) for key in absent)}")
-        pairs = {"pair_classification": "next", "sts": "scored"}.get(self.type)
-        if self.pairs != pairs:
-            raise ValueError(f"a {self.type} task takes " + (f"'pairs: {pairs}'" if pairs else "no 'pairs'"))
+        kinds = {"pair_classification": ("next", "same"), "sts": ("scored",)}.get(self.type, (None,))
+        if self.pairs not in kinds:
+            allowed = " or ".join(f"'pairs: {kind}'" for kind in kinds if kind)
+            raise ValueError(f"a {self.type} task takes {allowed or 'no pairs'}")
+        if self.pairs == "same" and self.label is None:
+            raise ValueError("'pairs: same' needs 'label'")
         return self
 
 

@@ -97,8 +97,7 @@ def _clustering(name: str, options: Options, samples: pd.DataFrame, _pairs: pd.D
     return {"test": pd.DataFrame({"sentences": drawn["text"], "labels": drawn[label].astype(str)})}
 
 
-def _pair_classification(name: str, options: Options, samples: pd.DataFrame, pairs: pd.DataFrame | None) -> Rows:
-    del pairs
+def _pair_classification(name: str, options: Options, samples: pd.DataFrame, _pairs: pd.DataFrame | None) -> Rows:
     if options["pool"] is not None:
         samples = balanced_sample(samples, options["pool"], options["seed"], options["label"])
     build = {"next": _next_pairs, "same": _same_pairs}.get(options["pairs"])

@@ -1,0 +1,99 @@
+"""Tiny models with random weights, their tokenizer, and texts: what several stages are tested with."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from torch import nn
+from transformers import (
+    BertConfig,
+    BertModel,
+    GPT2Config,
+    GPT2Model,
+    GPTNeoXConfig,
+    GPTNeoXModel,
+    LlamaConfig,
+    LlamaModel,
+    PreTrainedTokenizerFast,
+)
+
+LAYERS, WIDTH, POSITIONS = 3, 32, 48
+WORDS = [f"w{i}" for i in range(56)]
+_SIZES = {
+    "hidden_size": WIDTH,
+    "num_hidden_layers": LAYERS,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+    "vocab_size": 64,
+    "max_position_embeddings": POSITIONS,
+    "initializer_range": 0.3,  # the default, 0.02, leaves every block close to the identity
+}
+_GPT2 = {
+    "n_embd": WIDTH,
+    "n_layer": LAYERS,
+    "n_head": 4,
+    "vocab_size": 64,
+    "n_positions": POSITIONS,
+    "initializer_range": 0.3,
+}
+FAMILIES = {
+    "llama": (LlamaModel, LlamaConfig(**_SIZES)),
+    "neox": (GPTNeoXModel, GPTNeoXConfig(**_SIZES)),
+    "gpt2": (GPT2Model, GPT2Config(**_GPT2, bos_token_id=2, eos_token_id=2)),
+    "bert": (BertModel, BertConfig(**_SIZES)),
+}
+
+
+def model(family: str, seed: int = 0) -> nn.Module:
+    """A model of ``family`` with random weights, norms and biases included."""
+    kind, config = FAMILIES[family]
+    torch.manual_seed(seed)
+    made = kind(config).eval()
+    with torch.no_grad():
+        for parameter in made.parameters():
+            if parameter.ndim == 1:  # a norm of ones and zeros would hide whether its gain is applied
+                parameter.add_(0.3 * torch.randn_like(parameter))
+    return made
+
+
+def tokenizer(special: bool = False, pad: bool = True) -> PreTrainedTokenizerFast:
+    """One token per word; with ``special``, a token before and one after the text, as BERT has them."""
+    vocabulary = {"<pad>": 0, "<unk>": 1, "<eos>": 2, "<cls>": 3, "<sep>": 4} | {word: i + 5 for i, word in enumerate(WORDS)}
+    made = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    if special:
+        made.post_processor = processors.TemplateProcessing(
+            single="<cls> $A <sep>", special_tokens=[("<cls>", 3), ("<sep>", 4)]
+        )
+    names = {"unk_token": "<unk>", "eos_token": "<eos>"} | ({"pad_token": "<pad>"} if pad else {})
+    names |= {"cls_token": "<cls>", "sep_token": "<sep>"} if special else {}
+    return PreTrainedTokenizerFast(tokenizer_object=made, **names)
+
+
+def save(folder: Path, family: str, dtype: torch.dtype = torch.float32) -> Path:
+    """Save a model of ``family`` and its tokenizer as a Hugging Face folder."""
+    model(family).to(dtype).save_pretrained(folder)
+    tokenizer(special=family == "bert").save_pretrained(folder)
+    return folder
+
+
+def texts(lengths: list[int], seed: int = 0) -> list[str]:
+    """Texts of so many words each."""
+    rng = np.random.default_rng(seed)
+    return [" ".join(rng.choice(WORDS, size=length)) for length in lengths]
+
+
+def samples(lengths: list[int], views: int = 1, seed: int = 0) -> pd.DataFrame:
+    """Rows of samples.parquet with texts of these lengths, ``views`` rows per sample."""
+    rows = [(f"s{i // views}", i % views, text) for i, text in enumerate(texts(lengths, seed))]
+    return pd.DataFrame(
+        {
+            "id": [f"{source}~{view}" for source, view, _ in rows],
+            "source_id": [source for source, _, _ in rows],
+            "view": [view for _, view, _ in rows],
+            "split": "test",
+            "text": [text for _, _, text in rows],
+        }
+    )
