@@ -3,7 +3,7 @@
 
 def extraction_model(wildcards):
     """Return the config's entry of a model, without what does not change its activations."""
-    return MODELS[wildcards.model].model_dump(exclude={"source", "threads"})
+    return MODELS[wildcards.model].model_dump(exclude={"source", "threads", "datasets"})
 
 
 def extraction_collect(wildcards):
@@ -26,6 +26,16 @@ def extraction_threads(wildcards):
     return MODELS[wildcards.model].threads
 
 
+def extraction_code(wildcards):
+    """Return the digest of extraction and of the loader of this kind of model."""
+    path = (
+        LOADERS[MODELS[wildcards.model].loader]
+        .removeprefix("layerwise.")
+        .replace(".", "/")
+    )
+    return adapter_digest("extract_activations", f"{path}.py")
+
+
 rule extract_activations:
     input:
         model="results/models/{model}/manifest.json",
@@ -44,6 +54,6 @@ rule extract_activations:
     params:
         model=extraction_model,
         collect=extraction_collect,
-        code=adapter_digest("extract_activations"),
+        code=extraction_code,
     script:
         "../workflow_scripts/extract_activations.py"

@@ -6,13 +6,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(workflow.basedir) / "workflow_scripts"))
 
-from layerwise.config import check_files, load_study
+from layerwise.config import load_study
+from layerwise.config_reading import check_files
 from layerwise.errors import LayerwiseError
 from layerwise.metrics.cases import plan as check_parameters
 from layerwise.metrics.registry import load_metric
-from layerwise.plan import dataset_plans, metric_cells
+from layerwise.models.registry import LOADERS
+from layerwise.plan import dataset_plans, looked_up, metric_cells, runs
 from layerwise.provenance import code_digest
 from layerwise.tables.registry import TABLES as TABLE_MODULES
+from layerwise.tasks.registry import KINDS
 from snakemake.exceptions import WorkflowError
 
 ADAPTERS = Path(workflow.basedir) / "workflow_scripts"
@@ -38,6 +41,18 @@ STUDY, PLANS, CELLS, ABSENT = checked_study()
 MODELS = {entry.name: entry for entry in STUDY.models}
 TASKS = {entry.name: entry for entry in STUDY.tasks}
 METRICS = {entry.name: entry for entry in STUDY.metrics}
+METRIC_CELLS = [
+    (model, dataset, metric)
+    for model, entry in MODELS.items()
+    for dataset, metric in CELLS
+    if runs(entry, PLANS[dataset])
+]
+TASK_CELLS = [
+    (model, task)
+    for model, entry in MODELS.items()
+    for task in TASKS
+    if runs(entry, PLANS[looked_up(TASKS[task])])
+]
 
 
 def one_of(names):
@@ -61,14 +76,13 @@ def metric_files():
     """Return the JSON of every metric of every model."""
     return [
         f"results/metrics/{model}/{dataset}/{metric}.json"
-        for model in MODELS
-        for dataset, metric in CELLS
+        for model, dataset, metric in METRIC_CELLS
     ]
 
 
 def task_files():
     """Return the JSON of every task of every model."""
-    return [f"results/tasks/{model}/{task}.json" for model in MODELS for task in TASKS]
+    return [f"results/tasks/{model}/{task}.json" for model, task in TASK_CELLS]
 
 
 def baseline_files():

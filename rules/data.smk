@@ -13,7 +13,7 @@ def dataset_recipe(wildcards):
     if "transform" in entry:
         return {
             key: entry[key]
-            for key in ("transform", "views", "columns", "sample", "seed")
+            for key in ("transform", "views", "columns", "size", "sample", "seed")
         }
     source = PLANS[wildcards.dataset].entry.source
     settings = entry["source"][source.kind]

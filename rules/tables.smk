@@ -12,8 +12,7 @@ def expected_cells():
             "metric": metric,
             "reason": "",
         }
-        for model in MODELS
-        for dataset, metric in CELLS
+        for model, dataset, metric in METRIC_CELLS
     ]
     rows += [
         {
@@ -24,13 +23,13 @@ def expected_cells():
             "metric": "",
             "reason": "",
         }
-        for model in MODELS
-        for task in TASKS
+        for model, task in TASK_CELLS
     ]
     return rows + [
         {"stage": "metrics", "model": model, **vars(cell)}
-        for model in MODELS
+        for model, entry in MODELS.items()
         for cell in ABSENT
+        if runs(entry, PLANS[cell.dataset])
     ]
 
 
@@ -49,7 +48,10 @@ def table_options():
     return {
         "seed": STUDY.seed,
         "directions": directions,
-        "corpora": [STUDY.headline_dataset, *(name for name, plan in PLANS.items() if not plan.task)],
+        "corpora": [
+            STUDY.headline_dataset,
+            *(name for name, plan in PLANS.items() if not plan.task),
+        ],
     }
 
 

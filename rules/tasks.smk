@@ -6,9 +6,32 @@ def task_samples(wildcards):
     return f"results/data/{TASKS[wildcards.task].dataset}/samples.parquet"
 
 
+def task_activations(wildcards):
+    """Return the activation file in which a task looks its texts or images up."""
+    return (
+        f"results/activations/{wildcards.model}/{looked_up(TASKS[wildcards.task])}.h5"
+    )
+
+
 def task_options(wildcards):
     """Return the config's entry of a task."""
     return TASKS[wildcards.task].model_dump(exclude={"name"})
+
+
+def kind_file(wildcards):
+    """Return the module of the task's type."""
+    path = KINDS[TASKS[wildcards.task].type].removeprefix("layerwise.")
+    return f"{path.replace('.', '/')}.py"
+
+
+def prepare_code(wildcards):
+    """Return the digest of the code that prepares this type of task."""
+    return adapter_digest("prepare_task", kind_file(wildcards))
+
+
+def score_code(wildcards):
+    """Return the digest of the code that scores this type of task."""
+    return adapter_digest("score_task", kind_file(wildcards))
 
 
 rule prepare_task:
@@ -32,14 +55,14 @@ rule prepare_task:
     threads: 1
     params:
         options=task_options,
-        code=adapter_digest("prepare_task"),
+        code=prepare_code,
     script:
         "../workflow_scripts/prepare_task.py"
 
 
 rule score_task:
     input:
-        activations="results/activations/{model}/{task}.h5",
+        activations=task_activations,
         spec="results/data/{task}/task/spec.json",
     output:
         "results/tasks/{model}/{task}.json",
@@ -52,6 +75,6 @@ rule score_task:
     threads: 1
     params:
         seed=STUDY.seed,
-        code=adapter_digest("score_task"),
+        code=score_code,
     script:
         "../workflow_scripts/score_task.py"

@@ -97,3 +97,10 @@ def samples(lengths: list[int], views: int = 1, seed: int = 0) -> pd.DataFrame:
             "text": [text for _, _, text in rows],
         }
     )
+
+
+def masks_of(mask: torch.Tensor, content: torch.Tensor | None = None) -> dict[str, torch.Tensor]:
+    """The masks of a batch of texts, padded on the right."""
+    after_first = mask.clone()
+    after_first[:, 0] = False
+    return {"all": mask, "content": mask if content is None else content, "skip_first": after_first}

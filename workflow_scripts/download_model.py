@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from snakemake.iocontainers import snakemake
 
 
-def main(manifest: str, name: str, source: dict[str, Any]) -> None:
-    """Download model ``name`` from ``source``."""
-    download(Path(manifest), name, source)
+def main(manifest: str, name: str, source: dict[str, Any], twin: str | None) -> None:
+    """Download model ``name`` from ``source``, or draw the weights of the untrained twin of the one in ``twin``."""
+    download(Path(manifest), name, source, Path(twin) if twin else None)
 
 
 if "snakemake" in globals():
     with rule_log(snakemake.log[0], f"download_model {snakemake.wildcards.model}"):
-        main(snakemake.output[0], snakemake.wildcards.model, snakemake.params.source)
+        main(snakemake.output[0], snakemake.wildcards.model, snakemake.params.source, snakemake.input.get("like"))

@@ -7,7 +7,7 @@ import torch
 from layerwise.activations.extract import Request, extract
 from layerwise.models.device import resolve
 from layerwise.models.manifest import verified_weights
-from layerwise.models.text import load
+from layerwise.models.registry import load_loader
 from layerwise.progress import Progress, rule_log
 from layerwise.provenance import provenance
 from layerwise.records import read_record
@@ -21,7 +21,8 @@ def main(output: str, inputs: dict[str, str], model: dict[str, Any], collect: di
     """Extract; ``model`` is the config's entry, ``collect`` the readouts, recipes and storage that are wanted."""
     weights, manifest = verified_weights(Path(inputs["model"]))
     dataset = read_record(inputs["dataset"], "name", "digest")
-    loaded = load(weights, model["name"], model["dtype"], model["max_tokens"], resolve(model["device"]))
+    loaded = load_loader(model["loader"]).load_entry(weights, model, resolve(model["device"]))
+    samples = Path(inputs["samples"])
     request = Request(
         model=model["name"],
         model_revision=manifest["digest"],
@@ -30,12 +31,12 @@ def main(output: str, inputs: dict[str, str], model: dict[str, Any], collect: di
         dataset_digest=dataset["digest"],
         readouts=collect["readouts"],
         recipes=collect["recipes"],
-        provenance=provenance(collect["code"], None, "torch", "transformers") | {"max_tokens": model["max_tokens"]},
+        provenance=provenance(collect["code"], None, "torch", "transformers"),
         batch_tokens=model["batch_tokens"],
         storage=collect["storage"],
         compression=collect["compression"],
     )
-    extract(Path(output), loaded, read_samples(inputs["samples"]), request, progress)
+    extract(Path(output), loaded, read_samples(samples), samples.parent, request, progress)
 
 
 if "snakemake" in globals():

@@ -5,11 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from layerwise.progress import Progress, rule_log
 from layerwise.provenance import provenance
-from layerwise.records import write_record
+from layerwise.records import read_record, write_record
 from layerwise.store import Activations
-from layerwise.tasks.benchmark import TaskFiles
-from layerwise.tasks.encoder import Stored
-from layerwise.tasks.score import ITEM_KINDS, gold, score
+from layerwise.tasks.registry import load_kind
 
 if TYPE_CHECKING:
     from snakemake.iocontainers import snakemake
@@ -17,19 +15,20 @@ if TYPE_CHECKING:
 
 def main(output: str, activations: str, spec: str, origin: dict[str, Any], progress: Progress) -> None:
     """Score the layers in an activation file on the task whose spec.json is ``spec``."""
-    files = TaskFiles(Path(spec).parent)
+    kind = load_kind(read_record(spec, "options")["options"]["type"])
+    files = kind.load(Path(spec).parent)
     layers: dict[str, list[dict[str, Any]]] = {}
     items: dict[str, list[list[float]]] = {}
     with Activations(activations) as store:
         rows = {identifier: row for row, identifier in enumerate(store.ids)}
         cells = [(readout, layer) for readout in store.readouts for layer in range(store.n_layers + 1)]
         for done, (readout, layer) in enumerate(cells, 1):
-            scored = score(files, Stored(files.name, rows, store.rows(readout, layer)))
+            scored = kind.score(files, rows, store.rows(readout, layer))
             layers.setdefault(readout, []).append(
                 {
                     "layer": layer,
                     "depth": layer / store.n_layers,
-                    "main_score": scored.scores["mteb"],
+                    "main_score": next(iter(scored.scores.values())),
                     "scores": scored.scores,
                     "n_not_converged": scored.n_not_converged,
                 }
@@ -38,7 +37,7 @@ def main(output: str, activations: str, spec: str, origin: dict[str, Any], progr
             protocol = list(scored.scores)[-1]
             progress(done, len(cells))
         header = store.header
-    outcome = {"protocol": protocol, "kind": ITEM_KINDS[files.type], "gold": gold(files), "readouts": items}
+    outcome = {"protocol": protocol, "kind": kind.ITEM_KINDS[files.type], "gold": kind.gold(files), "readouts": items}
     record = {"model": header.model, "task": files.name, "type": files.type, "main_score": files.main_score}
     data = {"dataset_digest": header.dataset_digest, "data_revision": files.spec["digest"]}
     write_record(output, record | data | {"provenance": origin, "readouts": layers, "items": outcome})
@@ -46,5 +45,5 @@ def main(output: str, activations: str, spec: str, origin: dict[str, Any], progr
 
 if "snakemake" in globals():
     with rule_log(snakemake.log[0], f"score_task {snakemake.wildcards.task} of {snakemake.wildcards.model}") as report:
-        where = provenance(snakemake.params.code, snakemake.params.seed, "mteb", "scikit-learn")
+        where = provenance(snakemake.params.code, snakemake.params.seed, "scikit-learn")
         main(snakemake.output[0], snakemake.input.activations, snakemake.input.spec, where, report)

@@ -66,8 +66,9 @@ def test_two_runs_in_one_folder_do_not_meet(workspace: Workspace) -> None:
 @pytest.mark.parametrize("adapter", ["compute_metric", "collect_records", "build_table", "draw_figure", "prepare_dataset"])
 def test_light_jobs_import_no_heavy_library(adapter: str) -> None:
     code = (
-        f"import sys; sys.path.insert(0, 'workflow_scripts'); import {adapter}; from layerwise.metrics.registry import METRICS, "
-        "load_metric; [load_metric(name) for name in METRICS]; from layerwise.figures.registry import FIGURES, load_figure; "
+        f"import sys; sys.path.insert(0, 'workflow_scripts'); import {adapter}; "
+        "from layerwise.metrics.registry import METRICS, load_metric; [load_metric(name) for name in METRICS]; "
+        "from layerwise.figures.registry import FIGURES, load_figure; "
         "[load_figure(name) for name in FIGURES]; print([m for m in ('torch', 'transformers', 'mteb') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True)

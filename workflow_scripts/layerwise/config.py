@@ -3,16 +3,13 @@
 ``load_study`` turns the mapping that Snakemake read into a ``Study``; every failure is one sentence that names the entry.
 """
 
-import difflib
 import re
-import reprlib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
+from layerwise.config_reading import sentence
 from layerwise.errors import ConfigError
 from layerwise.packages import file_digest
 
@@ -32,22 +29,30 @@ class Closed(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class RandomSource(Closed):
+    """The untrained twin of another model of the study."""
+
+    like: Name
+    seed: Seed = 0
+
+
 class ModelSource(Closed):
-    """Where a model comes from: exactly one of ``path`` (a folder) and ``package`` (an installed Python package)."""
+    """Where a model comes from: exactly one of ``path`` (a folder), ``package`` (installed) and ``random`` (untrained)."""
 
     path: Text | None = None
     package: Text | None = None
     file: Text | None = None
     folder: Text | None = None
+    random: RandomSource | None = None
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        if (self.path is None) == (self.package is None):
-            raise ValueError("write exactly one of 'path: FOLDER' and 'package: NAME'")
+        if sum(value is not None for value in (self.path, self.package, self.random)) != 1:
+            raise ValueError("write exactly one of 'path: FOLDER', 'package: NAME' and 'random: {like: MODEL, seed: 0}'")
         if self.package and (self.file is None) == (self.folder is None):
-            raise ValueError("a package source needs one of 'file: PATH.gguf' and 'folder: PATH', inside the package")
-        if self.path and (self.file or self.folder):
-            raise ValueError("'file' and 'folder' belong to a package source; 'path: FOLDER' stands alone")
+            raise ValueError("a package source needs one of 'file: PATH' and 'folder: PATH', inside the package")
+        if not self.package and (self.file or self.folder):
+            raise ValueError("'file' and 'folder' belong to a package source; 'path' and 'random' stand alone")
         return self
 
 
@@ -56,11 +61,20 @@ class ModelEntry(Closed):
 
     name: Name
     source: ModelSource
+    loader: Literal["text", "vision", "timm"] = "text"
+    datasets: list[str] | None = None
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     max_tokens: Annotated[int, Field(ge=2, strict=True)] = 256
+    preprocessing: Literal["model", "study"] = "model"
+    image_size: Annotated[int, Field(ge=8, le=4096, strict=True)] | None = None
     batch_tokens: Count = 4096
     threads: Count = 4
     device: Annotated[str, StringConstraints(pattern=r"^(auto|cpu|cuda|cuda:\d+|mps)$")] = "auto"
+
+    @property
+    def modality(self) -> str:
+        """What it reads: "text" or "image"."""
+        return "text" if self.loader == "text" else "image"
 
 
 class Sampling(Closed):
@@ -100,6 +114,24 @@ class ReviewsSource(Closed):
     minimum_intensity: float = 0.0
 
 
+class DigitsSource(Closed):
+    """scikit-learn's digits, drawn evenly over the classes and scaled to ``size`` pixels."""
+
+    n: Count = 500
+    seed: Seed = 0
+    size: Annotated[int, Field(ge=8, le=1024, strict=True)] = 112
+
+
+class GlyphsSource(DigitsSource):
+    """Letters rendered in matplotlib's fonts on noise: labels letter, font and quadrant."""
+
+
+class ImageFolderSource(Closed):
+    """A folder with one folder of images per class."""
+
+    path: Text
+
+
 class DatasetSource(Closed):
     """Where samples come from: exactly one kind."""
 
@@ -107,6 +139,9 @@ class DatasetSource(Closed):
     bible: BibleSource | None = None
     lee: LeeSource | None = None
     reviews: ReviewsSource | None = None
+    digits: DigitsSource | None = None
+    glyphs: GlyphsSource | None = None
+    image_folder: ImageFolderSource | None = None
     dataset: str | None = None
 
     @model_validator(mode="after")
@@ -137,7 +172,8 @@ class Derivation(Closed):
     """A dataset derived from another by a named transform; ``verses`` and ``name: views`` give ``verses~views``."""
 
     name: Annotated[Name, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,49}$")]
-    transform: Literal["surface_noise", "columns"]
+    transform: Literal["surface_noise", "columns", "simclr"]
+    size: Annotated[int, Field(ge=8, le=1024, strict=True)] = 224
     views: Annotated[int, Field(ge=2, le=64, strict=True)] = 2
     columns: list[str] = []
     sample: Count | None = None
@@ -161,7 +197,7 @@ class TaskEntry(Closed):
     """One task on the samples of a dataset, evaluated by mteb's own evaluator of its type."""
 
     name: Name
-    type: Literal["classification", "clustering", "pair_classification", "sts"]
+    type: Literal["classification", "clustering", "pair_classification", "sts", "image_classification"]
     dataset: str
     label: str | None = None
     group: str | None = None
@@ -180,6 +216,7 @@ class TaskEntry(Closed):
     def _complete(self) -> Self:
         needed = {
             "classification": ("label", "train"),
+            "image_classification": ("label", "train"),
             "clustering": ("label",),
             "pair_classification": ("pairs", "group"),
             "sts": ("pairs",),
@@ -256,6 +293,14 @@ class Study(Closed):
     def _references(self) -> Self:
         datasets = [d.name for d in self.datasets]
         metrics = [m.name for m in self.metrics]
+        for model in self.models:
+            twin = model.source.random
+            if twin is not None:
+                _check_known(
+                    f"model {model.name!r}: 'random: like'", twin.like, [m.name for m in self.models if not m.source.random]
+                )
+            for name in model.datasets or []:
+                _check_known(f"model {model.name!r}: 'datasets'", name, datasets + [t.name for t in self.tasks])
         for dataset in self.datasets:
             if dataset.source.dataset is not None:
                 _check_known(f"dataset {dataset.name!r}: 'source: dataset'", dataset.source.dataset, datasets)
@@ -297,39 +342,6 @@ def _check_origin(name: str, parents: dict[str, str | None]) -> None:
         chain.append(parent)
 
 
-def check_files(paths: Iterable[str | Path]) -> None:
-    """Refuse config files that run code or say a key twice, before anything is made of them.
-
-    Snakemake has evaluated YTE by the time this runs (a config file is trusted code), but no job has started.
-
-    Raises:
-        ConfigError: ``__use_yte__`` occurs, a key occurs twice in one mapping, or the file is not plain YAML.
-    """
-    for path in paths:
-        try:
-            text = Path(path).read_text("utf-8")
-        except UnicodeDecodeError as error:
-            raise ConfigError(f"config: {path} is not plain YAML ({error}); save it as UTF-8.") from None
-        if "__use_yte__" in text:
-            raise ConfigError(f"config: {path} uses YTE ('__use_yte__'), which runs code; write plain YAML instead.")
-        try:
-            yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a subclass of SafeLoader
-        except yaml.YAMLError as error:
-            raise ConfigError(f"config: {path} is not plain YAML ({' '.join(str(error).split())}).") from None
-
-
-class _PlainLoader(yaml.SafeLoader):
-    """YAML without tags that build objects, and without keys that silently replace each other."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        merge = "tag:yaml.org,2002:merge"  # '<<: *anchor', which super() resolves
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value if key.tag != merge]
-        repeated = next((key for i, key in enumerate(keys) if key in keys[:i]), None)
-        if repeated is not None:
-            raise yaml.YAMLError(f"key {repeated!r} occurs twice, line {node.start_mark.line + 1} and below")
-        return super().construct_mapping(node, deep)
-
-
 def load_study(config: dict[str, Any]) -> Study:
     """Check a configuration and fill in its defaults.
 
@@ -342,55 +354,4 @@ def load_study(config: dict[str, Any]) -> Study:
     try:
         return Study.model_validate(config)
     except ValidationError as error:
-        raise ConfigError(_sentence(error, config)) from None
-
-
-def _sentence(error: ValidationError, config: dict[str, Any]) -> str:
-    first = error.errors(include_url=False)[0]
-    place: list[str] = []
-    path: Any = config
-    for key in first["loc"]:
-        path = _inside(path, key)
-        named = path.get("name") if isinstance(path, dict) else None
-        place.append(f"{key} ({named!r})" if named else str(key))
-    where = ": ".join(place)
-    others = len(error.errors()) - 1
-    more = f" ({others} further problem{'s' * (others > 1)})" if others else ""
-    if first["type"] == "extra_forbidden":
-        key = str(first["loc"][-1])
-        close = difflib.get_close_matches(key, _keys(first["loc"]), 1)
-        hint = f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(_keys(first['loc']))}."
-        return f"config: {where} is an unknown key; {hint}{more}"
-    if first["type"] == "missing":
-        return f"config: {where} is missing.{more}"
-    message = first["msg"].removeprefix("Value error, ")
-    value = "" if first["type"] == "value_error" else f" (found {_shown(first['input'])})"
-    return f"config: {where + ': ' if where else ''}{message}{value}.{more}"
-
-
-def _shown(value: Any) -> str:  # noqa: ANN401
-    """The value as written; nested ones cut short, since YAML's anchors can make them larger than memory."""
-    return repr(value) if isinstance(value, str | int | float | None) else f"{reprlib.repr(value):.200}"
-
-
-def _inside(container: Any, key: int | str) -> Any:  # noqa: ANN401
-    try:
-        return container[key]
-    except (KeyError, IndexError, TypeError):
-        return None
-
-
-def _keys(location: tuple[int | str, ...]) -> list[str]:
-    """Names of the keys allowed beside the last key of ``location``."""
-    model: type[BaseModel] = Study
-    for key in location[:-1]:
-        if isinstance(key, int):
-            continue
-        annotation = str(model.model_fields[key].annotation)
-        inner = [cls for cls in _models() if re.search(rf"\b{cls.__name__}\b", annotation)]
-        model = inner[0] if inner else model
-    return list(model.model_fields)
-
-
-def _models() -> list[type[BaseModel]]:
-    return [*Closed.__subclasses__(), MetricEntry]
+        raise ConfigError(sentence(error, config, Study)) from None

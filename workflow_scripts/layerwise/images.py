@@ -16,7 +16,8 @@ def open_image(path: Path) -> Image.Image:
     """Return the image in ``path``: turned as its EXIF says, 8 bits, RGB, transparency over white, first frame only.
 
     Raises:
-        DataError: unreadable or broken, more than 64 Mi pixels (a decompression bomb), or more than 100 times longer than wide.
+        DataError: unreadable or broken, more than 64 Mi pixels (a decompression bomb), or more than 100 times
+            longer than wide.
     """
     try:
         with warnings.catch_warnings():

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from layerwise.config import DatasetEntry, Derivation, Study, TaskEntry
+from layerwise.config import DatasetEntry, Derivation, ModelEntry, Study, TaskEntry
 from layerwise.errors import ConfigError
 
 
@@ -14,6 +14,11 @@ class MetricNeeds(Protocol):
     @property
     def needs(self) -> Sequence[str]:
         """Out of "pooled", "views" and "tokens"; any one of them suffices."""
+        ...
+
+    @property
+    def token_order(self) -> bool:
+        """Whether the order of tokens matters."""
         ...
 
     @property
@@ -33,6 +38,7 @@ class DatasetPlan:
         collect: what extraction keeps; empty for pools that no model reads.
         views: views of each sample.
         metrics: asked for in the config; None means every metric that fits.
+        modality: "text" or "image".
         entry: the config's entry that made it.
     """
 
@@ -42,7 +48,13 @@ class DatasetPlan:
     collect: tuple[str, ...]
     views: int
     metrics: tuple[str, ...] | None
+    modality: str
     entry: DatasetEntry | Derivation | TaskEntry
+
+    @property
+    def family(self) -> str:
+        """The dataset or task that an entry of the config names."""
+        return self.name.split("~")[0]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,16 +72,25 @@ def dataset_plans(study: Study) -> dict[str, DatasetPlan]:
     plans: list[DatasetPlan] = []
     for entry in study.datasets:
         wanted = None if entry.metrics is None else tuple(entry.metrics)
-        plans.append(DatasetPlan(entry.name, entry.source.dataset, "", tuple(entry.collect), 1, wanted, entry))
-        plans += [_derived(entry.name, "", derivation) for derivation in entry.derive]
+        modality = _modality(study, entry)
+        plan = DatasetPlan(entry.name, entry.source.dataset, "", tuple(entry.collect), 1, wanted, modality, entry)
+        plans += [plan, *(_derived(plan, derivation) for derivation in entry.derive)]
     for task in study.tasks:
-        plans.append(DatasetPlan(task.name, None, task.name, ("readouts",), 1, (), task))
+        modality = _modality(study, next(entry for entry in study.datasets if entry.name == task.dataset))
+        if (modality == "image") != (task.type == "image_classification"):
+            raise ConfigError(
+                f"config: task {task.name!r} of type {task.type} cannot use {modality} dataset {task.dataset!r}."
+            )
+        if modality == "image":
+            continue  # its images are rows of its dataset, whose activations it looks up
+        plans.append(DatasetPlan(task.name, None, task.name, ("readouts",), 1, (), modality, task))
         if task.sample and study.task_metrics:
-            sample = f"{task.name}~sample"
             metrics = tuple(study.task_metrics)
-            plans.append(DatasetPlan(sample, task.name, task.name, ("readouts", "tokens"), 1, metrics, task))
+            collected = ("readouts", "tokens")
+            sample = DatasetPlan(f"{task.name}~sample", task.name, task.name, collected, 1, metrics, modality, task)
+            plans.append(sample)
             if study.task_views is not None:
-                plans.append(_derived(sample, task.name, study.task_views, metrics))
+                plans.append(_derived(sample, study.task_views))
     result = {plan.name.casefold(): plan for plan in reversed(plans)}  # casefold: some file systems do not tell case
     for plan in plans:
         if result[plan.name.casefold()] is not plan:
@@ -80,10 +101,30 @@ def dataset_plans(study: Study) -> dict[str, DatasetPlan]:
     return {plan.name: plan for plan in plans}
 
 
-def _derived(parent: str, task: str, derivation: Derivation, metrics: tuple[str, ...] | None = None) -> DatasetPlan:
-    wanted = metrics if derivation.metrics is None else tuple(derivation.metrics)
-    name = f"{parent}~{derivation.name}"
-    return DatasetPlan(name, parent, task, tuple(derivation.collect), derivation.views, wanted, derivation)
+def looked_up(task: TaskEntry) -> str:
+    """Return the dataset whose activations a task looks up: its own texts, or the images of its dataset."""
+    return task.dataset if task.type == "image_classification" else task.name
+
+
+def runs(model: ModelEntry, plan: DatasetPlan) -> bool:
+    """Return whether ``model`` reads the dataset: of its modality, and among its ``datasets`` where it names any."""
+    return model.modality == plan.modality and (model.datasets is None or plan.family in model.datasets)
+
+
+def _derived(parent: DatasetPlan, derivation: Derivation) -> DatasetPlan:
+    if (parent.modality == "image") != (derivation.transform == "simclr"):
+        raise ConfigError(
+            f"config: transform {derivation.transform!r} does not fit {parent.modality} dataset {parent.name!r}."
+        )
+    wanted = (parent.metrics if parent.task else None) if derivation.metrics is None else tuple(derivation.metrics)
+    name, collect = f"{parent.name}~{derivation.name}", tuple(derivation.collect)
+    return DatasetPlan(name, parent.name, parent.task, collect, derivation.views, wanted, parent.modality, derivation)
+
+
+def _modality(study: Study, entry: DatasetEntry) -> str:
+    while entry.source.dataset is not None:
+        entry = next(other for other in study.datasets if other.name == entry.source.dataset)
+    return "image" if entry.source.kind in ("digits", "glyphs", "image_folder") else "text"
 
 
 def metric_cells(
@@ -105,22 +146,21 @@ def metric_cells(
                 cells.append((plan.name, name))
             elif plan.collect or plan.metrics:
                 reasons[plan.name, name] = reason
-    served = {(_family(dataset), metric) for dataset, metric in cells}
+    served = {(plans[dataset].family, metric) for dataset, metric in cells}
     absent = [
         Absent(dataset, plans[dataset].task, metric, reason)
         for (dataset, metric), reason in reasons.items()
-        if (_family(dataset), metric) not in served and (plans[dataset].views == 1 or plans[dataset].metrics is not None)
+        if (plans[dataset].family, metric) not in served
+        and (plans[dataset].views == 1 or plans[dataset].metrics is not None)
     ]
     return cells, absent
-
-
-def _family(dataset: str) -> str:
-    return dataset.split("~")[0]
 
 
 def _obstacle(plan: DatasetPlan, metric: str, spec: MetricNeeds) -> str | None:
     if not plan.collect:
         return f"nothing is collected on dataset {plan.name!r}"
+    if spec.token_order and plan.modality == "image":
+        return f"{metric} needs tokens in an order, the patches of images have none"
     if "views" in spec.needs:
         fits = plan.views >= max(spec.minimum_views, 2)
         return None if fits else f"dataset {plan.name!r} has {plan.views} view, {metric} needs {max(spec.minimum_views, 2)}"

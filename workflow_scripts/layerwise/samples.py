@@ -60,6 +60,8 @@ def validate(frame: pd.DataFrame, where: str, empty_allowed: bool = False) -> No
             raise DataError(f"dataset {where!r}: {what} {value!r} occurs more than once; every sample needs its own.")
     if "text" in frame:
         _validate_texts(frame, where, empty_allowed)
+    elif "sha256" not in frame:
+        raise DataError(f"dataset {where!r}: column 'sha256' is missing; images need the digest of their content.")
 
 
 def _validate_texts(frame: pd.DataFrame, where: str, empty_allowed: bool) -> None:
@@ -77,9 +79,9 @@ def _validate_texts(frame: pd.DataFrame, where: str, empty_allowed: bool) -> Non
 
 
 def digest(frame: pd.DataFrame) -> str:
-    """Return the sha256 of ids, views and contents in order: what a model sees of the dataset."""
+    """Return the sha256 of ids, views and contents (texts, or digests of images) in order: what a model sees."""
     state = hashlib.sha256()
-    content = next(c for c in CONTENT if c in frame)
+    content = "sha256" if "image" in frame else "text"
     for row in zip(frame["id"], frame["view"], frame[content], strict=True):
         state.update("\x1f".join(map(str, row)).encode() + b"\x1e")
     return state.hexdigest()

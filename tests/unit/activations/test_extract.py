@@ -72,7 +72,7 @@ def test_the_file_equals_a_slow_recomputation(
 ) -> None:
     model, frame, calls = tiny(saved[family]), samples(), []
     monkeypatch.setattr(module, "windows", functools.partial(module.windows, budget=60_000))  # several windows
-    extract(tmp_path / "a.h5", model, frame, request(), lambda done, total: calls.append((done, total)))
+    extract(tmp_path / "a.h5", model, frame, tmp_path, request(), lambda done, total: calls.append((done, total)))
     assert calls == sorted(set(calls))
     assert calls[-1] == (14, 14)
     assert len(list(module.windows(14, module._row_bytes(_header(model, frame), 36)))) > 1
@@ -104,17 +104,17 @@ def test_the_file_equals_a_slow_recomputation(
 
 
 def _header(model: TextModel, frame: pd.DataFrame) -> Any:
-    return module._header(model, frame, request())
+    return module._header(model, frame, request(), 0)
 
 
 def test_no_batch_and_no_window_changes_the_result(
     saved: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, frame = tiny(saved["bert"]), samples()
-    extract(tmp_path / "whole.h5", model, frame, request(batch_tokens=10_000), quiet)
-    extract(tmp_path / "alone.h5", model, frame, request(batch_tokens=1), quiet)
+    extract(tmp_path / "whole.h5", model, frame, tmp_path, request(batch_tokens=10_000), quiet)
+    extract(tmp_path / "alone.h5", model, frame, tmp_path, request(batch_tokens=1), quiet)
     monkeypatch.setattr(module, "windows", functools.partial(module.windows, budget=1))
-    extract(tmp_path / "rows.h5", model, frame, request(), quiet)
+    extract(tmp_path / "rows.h5", model, frame, tmp_path, request(), quiet)
     with Activations(tmp_path / "whole.h5") as whole:
         for other in ("alone.h5", "rows.h5"):
             with Activations(tmp_path / other) as store:
@@ -129,7 +129,7 @@ def test_no_batch_and_no_window_changes_the_result(
 
 def test_a_second_run_gives_the_same_bytes(saved: dict[str, Path], tmp_path: Path) -> None:
     for name in ("a.h5", "b.h5"):
-        extract(tmp_path / name, tiny(saved["llama"]), samples(), request(), quiet)
+        extract(tmp_path / name, tiny(saved["llama"]), samples(), tmp_path, request(), quiet)
     assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "b.h5").read_bytes()
 
 
@@ -148,16 +148,16 @@ def test_a_kill_leaves_no_file_and_the_next_run_is_whole(
     child = os.fork()
     if child == 0:  # a process of its own, as Snakemake's jobs are, without importing torch again
         try:
-            extract(final, model, frame, request(batch_tokens=1), stop)
+            extract(final, model, frame, tmp_path, request(batch_tokens=1), stop)
         finally:
             os._exit(0)
     assert os.waitpid(child, 0)[1] == signal.SIGKILL
     assert [path.name for path in tmp_path.iterdir()] == [f".a.h5.{socket.gethostname()}.{child}.tmp"]
     with pytest.raises(FileError):
         Activations(next(tmp_path.iterdir()))
-    extract(final, model, frame, request(batch_tokens=1), quiet)
+    extract(final, model, frame, tmp_path, request(batch_tokens=1), quiet)
     assert [path.name for path in tmp_path.iterdir()] == ["a.h5"]
-    extract(tmp_path / "b.h5", model, frame, request(batch_tokens=1), quiet)
+    extract(tmp_path / "b.h5", model, frame, tmp_path, request(batch_tokens=1), quiet)
     assert final.read_bytes() == (tmp_path / "b.h5").read_bytes()
 
 
@@ -167,14 +167,14 @@ def test_an_error_in_the_middle_leaves_nothing(saved: dict[str, Path], tmp_path:
             raise ModelError("stop")
 
     with pytest.raises(ModelError, match="stop"):
-        extract(tmp_path / "a.h5", tiny(saved["llama"]), samples(), request(), fail)
+        extract(tmp_path / "a.h5", tiny(saved["llama"]), samples(), tmp_path, request(), fail)
     assert not list(tmp_path.iterdir())
 
 
 def test_only_what_is_asked_for_is_collected(saved: dict[str, Path], tmp_path: Path) -> None:
     model = tiny(saved["llama"])
-    extract(tmp_path / "r.h5", model, samples(), request(recipes=[]), quiet)
-    extract(tmp_path / "t.h5", model, samples(), request(readouts=[]), quiet)
+    extract(tmp_path / "r.h5", model, samples(), tmp_path, request(recipes=[]), quiet)
+    extract(tmp_path / "t.h5", model, samples(), tmp_path, request(readouts=[]), quiet)
     with Activations(tmp_path / "r.h5") as store:
         assert store.recipes == []
         assert "tokens" not in store.file
@@ -188,7 +188,7 @@ def test_a_model_that_overflows_is_found_when_it_is_read(saved: dict[str, Path],
     model = tiny(saved["llama"])
     with torch.no_grad():
         model.module.layers[1].mlp.down_proj.weight[:, 0] = torch.inf
-    extract(tmp_path / "a.h5", model, samples(), request(), quiet)
+    extract(tmp_path / "a.h5", model, samples(), tmp_path, request(), quiet)
     with Activations(tmp_path / "a.h5") as store:
         assert np.isfinite(store.rows("none-all-mean", 1)).all()
         with pytest.raises(FileError, match=r"readout 'none-all-mean', layer 2 holds NaN or infinity in 14 rows, first 's"):
@@ -201,13 +201,15 @@ def test_a_value_beyond_float16_stops_the_run(saved: dict[str, Path], tmp_path: 
     with torch.no_grad():
         model.module.embed_tokens.weight.mul_(1e6)
     with pytest.raises(FileError, match="beyond 65,504, which float16 cannot store; set 'storage: float32'"):
-        extract(tmp_path / "a.h5", model, samples(), request(storage="float16"), quiet)
+        extract(tmp_path / "a.h5", model, samples(), tmp_path, request(storage="float16"), quiet)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_half_precision_model_gives_float32_files_close_to_the_full_one(saved: dict[str, Path], tmp_path: Path) -> None:
     for dtype in ("float32", "bfloat16"):
-        extract(tmp_path / f"{dtype}.h5", tiny(saved["llama"], dtype=dtype), samples(), request(dtype=dtype), quiet)
+        extract(
+            tmp_path / f"{dtype}.h5", tiny(saved["llama"], dtype=dtype), samples(), tmp_path, request(dtype=dtype), quiet
+        )
     with Activations(tmp_path / "float32.h5") as full, Activations(tmp_path / "bfloat16.h5") as half:
         assert half.header.dtype == "bfloat16"
         assert half.file["readout/none-all-mean/001"].dtype == np.float32

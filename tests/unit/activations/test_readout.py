@@ -6,10 +6,11 @@ import math
 import numpy as np
 import pytest
 import torch
-from layerwise.activations.readout import normed, pool, token_weights, without_first
+from layerwise.activations.readout import normed, pool, token_weights
 from torch import Tensor, nn
 
 from tests import slow
+from tests.builders import masks_of
 
 LENGTHS = (7, 5, 2, 1, 3)
 NORMS, TOKENS, POOLS = ("none", "final", "rms"), ("all", "content", "skip_first"), ("mean", "weighted_mean", "last", "first")
@@ -40,7 +41,7 @@ def read(
     states: Tensor, mask: Tensor, content: Tensor, norm: str, tokens: str, pooling: str, module: nn.Module | None
 ) -> Tensor:
     with torch.inference_mode():
-        return pool(normed(states, norm, module), token_weights(tokens, pooling, mask, content))
+        return pool(normed(states, norm, module), token_weights(tokens, pooling, masks_of(mask, content)))
 
 
 @pytest.mark.parametrize(("norm", "tokens", "pooling"), list(itertools.product(NORMS, TOKENS, POOLS)))
@@ -108,7 +109,7 @@ def test_a_real_token_that_is_not_finite_shows() -> None:
 def test_weights_sum_to_one() -> None:
     _, mask, content = batch()
     for tokens, pooling in itertools.product(TOKENS, POOLS):
-        weights = token_weights(tokens, pooling, mask, content)
+        weights = token_weights(tokens, pooling, masks_of(mask, content))
         torch.testing.assert_close(weights.sum(1), torch.ones(len(LENGTHS), dtype=torch.float64))
         assert not weights[~mask].any()
 
@@ -122,10 +123,3 @@ def test_the_final_norm_runs_in_the_models_dtype() -> None:
     with torch.inference_mode():
         torch.testing.assert_close(normed(states, "final", norm), norm(states).float(), rtol=0, atol=0)
     assert normed(states, "rms", norm).dtype == torch.float32
-
-
-def test_the_mask_is_not_changed() -> None:
-    _, mask, _ = batch()
-    before = mask.clone()
-    without_first(mask)
-    assert mask.equal(before)

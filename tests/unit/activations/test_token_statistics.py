@@ -9,6 +9,7 @@ from layerwise.activations.token_statistics import statistics
 from torch import Tensor
 
 from tests import slow
+from tests.builders import masks_of
 
 RECIPES = ["raw", "centre_unit", "centre_unit_skip_first", "unit", "unit_skip_first"]
 LENGTHS = (7, 9, 3, 2, 1, 4)
@@ -23,7 +24,7 @@ def batch(width: int = 6, padding: int = 0, seed: int = 0) -> tuple[Tensor, Tens
 
 
 def collect(states: Tensor, mask: Tensor) -> dict[str, np.ndarray]:
-    return {name: values.numpy() for name, values in statistics(states, mask, RECIPES, "centre_unit").items()}
+    return {name: values.numpy() for name, values in statistics(states, masks_of(mask), RECIPES, "centre_unit").items()}
 
 
 def kept(name: str, values: np.ndarray, row: int, width: int) -> np.ndarray:
@@ -138,4 +139,4 @@ def test_a_token_that_is_not_finite_makes_its_sample_undefined_and_no_other(pois
 
 
 def test_no_recipes_give_norms_only() -> None:
-    assert set(statistics(*batch(), [], "centre_unit")) == {"tokens/norm"}
+    assert set(statistics(batch()[0], masks_of(batch()[1]), [], "centre_unit")) == {"tokens/norm"}

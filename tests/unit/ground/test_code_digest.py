@@ -119,7 +119,7 @@ def test_modules_that_import_each_other_come_to_an_end(copy: Copy) -> None:
 def test_name_lists_and_other_packages_do_not_count(copy: Copy) -> None:
     before = copy.digest(ENTRY), copy.digest("data/prepare.py")
     copy.edit("metrics/registry.py", "METRICS = {", 'METRICS = {\n    "new": "layerwise.metrics.dime",')
-    copy.edit("data/registry.py", "SOURCES = {", "OTHER = 1\nSOURCES = {")
+    copy.edit("data/registry.py", "TRANSFORMS = {", "OTHER = 1\nTRANSFORMS = {")
     copy.edit("metrics/lidar.py", "import numpy as np", "import numpy as np\nOTHER = 1")
     assert (copy.digest(ENTRY), copy.digest("data/prepare.py")) == before
 

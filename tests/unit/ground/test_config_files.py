@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from layerwise.config import check_files
+from layerwise.config_reading import check_files
 from layerwise.errors import ConfigError
 
 ROOT = Path(__file__).parents[3]

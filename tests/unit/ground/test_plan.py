@@ -15,6 +15,7 @@ class Needs:
 
     needs: tuple[str, ...]
     minimum_views: int = 1
+    token_order: bool = False
 
 
 SPECS = {

@@ -27,7 +27,7 @@ def means(model: TextModel, frame: pd.DataFrame, batches: list[list[int]], spoil
         batch = inputs.batch(rows)
         if spoil == "attention":
             batch.inputs["attention_mask"] = torch.ones_like(batch.inputs["attention_mask"])
-        mask = torch.ones_like(batch.mask) if spoil == "pool" else batch.mask
+        mask = torch.ones_like(batch.masks["all"]) if spoil == "pool" else batch.masks["all"]
 
         def on_layer(layer: int, states: torch.Tensor, rows=rows, mask=mask) -> None:
             for i, row in enumerate(rows):
@@ -75,15 +75,15 @@ def test_tokens_and_padding_are_what_the_tokenizer_says(saved: dict[str, Path]) 
     assert inputs.lengths.tolist() == [4, 3, 5]
     batch = inputs.batch([2, 0])
     assert batch.inputs["input_ids"].tolist() == [[3, 9, 1, 10, 4], [3, 5, 6, 4, 0]]
-    assert batch.mask.tolist() == [[True] * 5, [True] * 4 + [False]]
-    assert batch.content.tolist() == [[False, True, True, True, False], [False, True, True, False, False]]
+    assert batch.masks["all"].tolist() == [[True] * 5, [True] * 4 + [False]]
+    assert batch.masks["content"].tolist() == [[False, True, True, True, False], [False, True, True, False, False]]
     assert batch.inputs["attention_mask"].tolist() == [[1] * 5, [1, 1, 1, 1, 0]]
 
 
 def test_padding_is_on_the_right_whatever_the_tokenizer_prefers(saved: dict[str, Path]) -> None:
     model = load_tiny(saved["llama"])
     model.tokenizer.padding_side = "left"
-    assert model.prepare(builders.samples([4, 1])).batch([0, 1]).mask[1].tolist() == [True, False, False, False]
+    assert model.prepare(builders.samples([4, 1])).batch([0, 1]).masks["all"][1].tolist() == [True, False, False, False]
 
 
 def test_a_tokenizer_without_a_padding_token_serves(saved: dict[str, Path]) -> None:
@@ -99,7 +99,7 @@ def test_an_empty_text_becomes_one_special_token(saved: dict[str, Path]) -> None
     assert inputs.lengths.tolist() == [1, 2, 1]
     batch = inputs.batch([0, 1])
     assert batch.inputs["input_ids"][0].tolist() == [2, 0]
-    assert batch.content.tolist() == [[False, False], [True, True]]
+    assert batch.masks["content"].tolist() == [[False, False], [True, True]]
 
 
 def test_a_long_text_is_cut_with_its_special_tokens_kept(saved: dict[str, Path]) -> None:
@@ -147,4 +147,4 @@ def test_a_token_that_the_model_does_not_know_is_refused(saved: dict[str, Path])
 def test_a_batch_says_which_tokens_are_real(saved: dict[str, Path]) -> None:
     batch = load_tiny(saved["gpt2"]).prepare(builders.samples([3, 9, 1])).batch([2, 0, 1])
     assert isinstance(batch, Batch)
-    assert batch.mask.sum(1).tolist() == [1, 3, 9]
+    assert batch.masks["all"].sum(1).tolist() == [1, 3, 9]

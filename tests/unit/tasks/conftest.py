@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from layerwise.tasks.benchmark import TaskFiles
-from layerwise.tasks.prepare import write_task
+from layerwise.tasks.files import write_task
 
 from tests.task_builders import options, rows
 

@@ -8,7 +8,8 @@ import pytest
 from layerwise.errors import DataError, FileError
 from layerwise.tasks.benchmark import TaskFiles
 from layerwise.tasks.encoder import Recorder, Stored, text_key
-from layerwise.tasks.prepare import recorded_texts, write_task
+from layerwise.tasks.files import write_task
+from layerwise.tasks.recording import recorded_texts
 
 from tests.task_builders import TYPES, encoder, options, rows, texts_of
 

@@ -35,7 +35,12 @@ class Request:
 
 
 def extract(
-    path: Path, model: LayeredModel, samples: pd.DataFrame, request: Request, progress: Callable[[int, int], None]
+    path: Path,
+    model: LayeredModel,
+    samples: pd.DataFrame,
+    folder: Path,
+    request: Request,
+    progress: Callable[[int, int], None],
 ) -> None:
     """Run ``model`` over ``samples`` and write the activation file at ``path``, whole or not at all.
 
@@ -43,12 +48,13 @@ def extract(
         path: final name of the file.
         model: a loaded model.
         samples: rows of samples.parquet.
+        folder: where samples.parquet lies, to which image paths are relative.
         request: see ``Request``; empty ``recipes`` collects no token statistics.
         progress: called with (rows done, rows).
     """
-    inputs = model.prepare(samples)
-    header = _header(model, samples, request)
+    inputs = model.prepare(samples, folder)
     lengths = inputs.lengths
+    header = _header(model, samples, request, int((lengths == 1).sum()))
     columns = samples["id"].tolist(), samples["source_id"].tolist(), samples["view"].to_numpy("int64"), lengths
     with (
         atomic_path(path) as temporary,
@@ -64,10 +70,13 @@ def extract(
             writer.write(window.start, window.arrays)
 
 
-def _header(model: LayeredModel, samples: pd.DataFrame, request: Request) -> Header:
+def _header(model: LayeredModel, samples: pd.DataFrame, request: Request, one_token: int) -> Header:
+    empty = int(samples["text"].str.strip().eq("").sum()) if "text" in samples else 0
     shared = {field.name for field in dataclasses.fields(Header)} & {field.name for field in dataclasses.fields(Request)}
+    counts = {"one_token_samples": one_token, "empty_texts": empty}
     return Header(
-        **{name: getattr(request, name) for name in shared},
+        **{name: getattr(request, name) for name in shared - {"provenance"}},
+        provenance={**request.provenance, **counts, "input": model.facts},
         n_samples=int(samples["source_id"].nunique()),
         n_layers=model.n_layers,
         width=model.width,
@@ -85,8 +94,7 @@ def _row_bytes(header: Header, longest: int) -> int:
 def _read_batch(model: LayeredModel, batch: Batch, rows: list[int], window: Window, request: Request) -> None:
     """Run one batch and put the results of each layer into ``window`` as soon as it is reached."""
     weights = {
-        entry["name"]: readout.token_weights(entry["tokens"], entry["pool"], batch.mask, batch.content)
-        for entry in request.readouts
+        entry["name"]: readout.token_weights(entry["tokens"], entry["pool"], batch.masks) for entry in request.readouts
     }
 
     def on_layer(layer: int, states: Tensor) -> None:
@@ -98,7 +106,7 @@ def _read_batch(model: LayeredModel, batch: Batch, rows: list[int], window: Wind
             pooled = readout.pool(normed[norm], weights[entry["name"]])
             window.put(f"readout/{entry['name']}/{layer:03d}", rows, pooled.cpu().numpy())
         if request.recipes:
-            for name, values in token_statistics.statistics(states, batch.mask, request.recipes, CLAMPED_RECIPE).items():
+            for name, values in token_statistics.statistics(states, batch.masks, request.recipes, CLAMPED_RECIPE).items():
                 window.put(f"{name}/{layer:03d}", rows, values.cpu().numpy())
 
     model.run(batch, on_layer)

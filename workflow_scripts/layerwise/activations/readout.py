@@ -24,18 +24,18 @@ def normed(states: Tensor, norm: str, final_norm: nn.Module | None) -> Tensor:
     return states
 
 
-def token_weights(tokens: str, pool: str, mask: Tensor, content: Tensor) -> Tensor:
+def token_weights(tokens: str, pool: str, masks: dict[str, Tensor]) -> Tensor:
     """Return the weight of every token in a readout; each row sums to 1.
 
     Args:
         tokens: "all", "content" (no special or prefix tokens) or "skip_first"; where nothing is left, all tokens.
         pool: "mean", "weighted_mean" (weight 1, 2, 3, ... by position, as in sentence-transformers), "last" or "first".
-        mask: (B, T) bool, real tokens. content: (B, T) bool.
+        masks: (B, T) bool each, by the words of ``tokens``.
 
     Returns:
         (B, T) float64.
     """
-    kept = {"all": mask, "content": content, "skip_first": without_first(mask)}[tokens]
+    mask, kept = masks["all"], masks[tokens]
     kept = torch.where(kept.any(1, keepdim=True), kept, mask)
     position = torch.arange(1, mask.shape[1] + 1, device=mask.device).expand(mask.shape)
     if pool == "mean":
@@ -46,13 +46,6 @@ def token_weights(tokens: str, pool: str, mask: Tensor, content: Tensor) -> Tens
         end = (position * kept).amax(1) if pool == "last" else position.masked_fill(~kept, mask.shape[1] + 1).amin(1)
         weights = (position == end[:, None]).double()
     return weights / weights.sum(1, keepdim=True)
-
-
-def without_first(mask: Tensor) -> Tensor:
-    """Return ``mask`` (B, T) without the first token of every row (padding is on the right, so that is column 0)."""
-    kept = mask.clone()
-    kept[:, 0] = False
-    return kept
 
 
 def pool(states: Tensor, weights: Tensor) -> Tensor:

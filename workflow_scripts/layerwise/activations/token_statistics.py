@@ -10,16 +10,15 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from layerwise.activations.readout import without_first
-
 Statistics = dict[str, Tensor]
+Masks = dict[str, Tensor]
 
 
-def prepare(states: Tensor, mask: Tensor, recipe: str) -> tuple[Tensor, Tensor]:
+def prepare(states: Tensor, masks: Masks, recipe: str) -> tuple[Tensor, Tensor]:
     """Prepare the tokens of each sample as ``recipe`` says.
 
     Args:
-        states: (B, T, D). mask: (B, T) bool.
+        states: (B, T, D). masks: (B, T) bool, "all" and "skip_first".
         recipe: "raw"; "centre_unit" (minus the sample's mean token, then unit norm); "unit"; each of the last two also
             with "_skip_first", which drops the first token before anything else.
 
@@ -27,7 +26,7 @@ def prepare(states: Tensor, mask: Tensor, recipe: str) -> tuple[Tensor, Tensor]:
         tokens (B, T, D) float64, zero where masked, and their mask. ``skip_first`` moves the first token out of the mask.
         NaN or infinity in a token of the mask stays visible as NaN.
     """
-    mask = without_first(mask) if recipe.endswith("_skip_first") else mask
+    mask = masks["skip_first" if recipe.endswith("_skip_first") else "all"]
     kept = mask[..., None]
     tokens = torch.where(kept, states.double(), 0.0)
     if recipe.startswith("centre"):
@@ -105,18 +104,18 @@ def turning_angles(tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     return signed, absolute
 
 
-def token_norms(states: Tensor, mask: Tensor) -> Tensor:
-    """Return (B, 2): norm of the first token, and median norm of the others (NaN where there are none)."""
+def token_norms(states: Tensor, masks: Masks) -> Tensor:
+    """Return (B, 2): norm of the first token, and median norm of those of "skip_first" (NaN where there are none)."""
     norms = torch.linalg.vector_norm(states.double(), dim=-1)
-    others = torch.where(without_first(mask), norms, math.nan)
+    others = torch.where(masks["skip_first"], norms, math.nan)
     return torch.stack([norms[:, 0], others.nanmedian(1).values], dim=1)
 
 
-def statistics(states: Tensor, mask: Tensor, recipes: list[str], clamped_recipe: str) -> Statistics:
+def statistics(states: Tensor, masks: Masks, recipes: list[str], clamped_recipe: str) -> Statistics:
     """Return all token statistics of one layer, keyed as in the activation file (without the layer)."""
-    result: Statistics = {"tokens/norm": token_norms(states, mask)}
+    result: Statistics = {"tokens/norm": token_norms(states, masks)}
     for recipe in recipes:
-        tokens, kept = prepare(states, mask, recipe)
+        tokens, kept = prepare(states, masks, recipe)
         matrix, count = gram(tokens), kept.sum(1)
         result[f"tokens/{recipe}/spectrum"] = spectrum(matrix, count)
         result[f"tokens/{recipe}/turning_angle"] = torch.stack(turning_angles(tokens, kept), dim=1)

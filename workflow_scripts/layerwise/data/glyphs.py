@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw, ImageFont
 from layerwise.data.pictures import write_pictures
 from layerwise.data.source import Source
 
-LETTERS = "ABCDEFGHJK"
+LETTERS = tuple("ABCDEFGHJK")
 FONTS = ("DejaVuSans", "DejaVuSans-Bold", "DejaVuSansMono", "DejaVuSerif", "DejaVuSerif-Bold", "STIXGeneral")
 QUADRANTS = ("upper left", "upper right", "lower left", "lower right")
 
@@ -31,19 +31,17 @@ def read(folder: Path, n: int = 500, seed: int = 0, size: int = 112) -> Source:
 
     fonts = {name: Path(get_data_path()) / "fonts" / "ttf" / f"{name}.ttf" for name in FONTS}
     rng = np.random.default_rng(seed)
-    columns = [rng.permutation(np.resize(np.array(names), n)) for names in (LETTERS_LIST, FONTS, QUADRANTS)]
+    columns = [rng.permutation(np.resize(np.array(names), n)) for names in (LETTERS, FONTS, QUADRANTS)]
     glyphs = [_Glyph(*map(str, row)) for row in zip(*columns, strict=True)]
     ids = [f"glyph-{i:04d}" for i in range(n)]
     pictures = (
-        (i, _render(glyph, fonts, size, np.random.default_rng([seed, k]))) for k, (i, glyph) in enumerate(zip(ids, glyphs))
+        (identifier, _render(glyph, fonts, size, np.random.default_rng([seed, k])))
+        for k, (identifier, glyph) in enumerate(zip(ids, glyphs, strict=True))
     )
     samples = write_pictures(folder, pictures)
     return Source(
         samples.join(pd.DataFrame(glyphs)), "fonts of matplotlib (BSD-style)", f"matplotlib {__version__} fonts, seed {seed}"
     )
-
-
-LETTERS_LIST = tuple(LETTERS)
 
 
 def _render(glyph: _Glyph, fonts: dict[str, Path], size: int, rng: np.random.Generator) -> Image.Image:

@@ -1,6 +1,5 @@
 """Your own images: a folder of class folders; the name of the class folder is the label."""
 
-import os
 from pathlib import Path
 
 import pandas as pd
@@ -41,7 +40,7 @@ def read(folder: Path, path: str) -> Source:
         open_image(file)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / FOLDER).unlink(missing_ok=True)
-    os.symlink(root, folder / FOLDER)
+    (folder / FOLDER).symlink_to(root)
     names = [str(file.relative_to(root)) for file in files]
     samples = pd.DataFrame({"id": names, "image": [f"{FOLDER}/{n}" for n in names], "sha256": map(file_digest, files)})
     return Source(samples.assign(label=frame["label"]), "unknown", f"folder {root.name}, {len(files)} images")

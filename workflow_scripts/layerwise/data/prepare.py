@@ -1,14 +1,15 @@
 """Write a dataset: from a source, as a sample of another dataset, or as views of one."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from layerwise.atomic import atomic_path
-from layerwise.data.registry import load_source, load_transform
+from layerwise.data.registry import IMAGE_SOURCES, load_image_source, load_source, load_transform
 from layerwise.data.source import Source
-from layerwise.data.views import make_views
+from layerwise.data.views import make_image_views, make_views
 from layerwise.errors import DataError
 from layerwise.records import read_record, write_record
 from layerwise.samples import balanced_sample, digest, new_samples, read_samples, write_samples
@@ -26,14 +27,19 @@ def from_source(folder: Path, name: str, kind: str, source: dict[str, Any], samp
         source: the entry below that word.
         sample: ``n``, ``balance`` and ``seed``, or None for all of it.
     """
-    _write(folder, name, load_source(kind).read(**source), sample, {"kind": kind, **source})
+    image = kind in IMAGE_SOURCES
+    read = load_image_source(kind).read(folder, **source) if image else load_source(kind).read(**source)
+    _write(folder, name, read, sample, {"kind": kind, **source})
 
 
 def from_dataset(folder: Path, name: str, parent: Path, sample: dict[str, Any] | None) -> None:
     """Write a sample of the dataset in folder ``parent``."""
     facts = read_record(parent / "manifest.json", "origin", "licence", "name")
     pairs = pd.read_parquet(parent / "pairs.parquet")
-    source = Source(read_samples(parent / "samples.parquet"), facts["licence"], facts["origin"], pairs)
+    samples = read_samples(parent / "samples.parquet")
+    if "image" in samples:
+        samples["image"] = [os.path.relpath(parent / image, folder) for image in samples["image"]]
+    source = Source(samples, facts["licence"], facts["origin"], pairs)
     _write(folder, name, source, sample, {"dataset": facts["name"]})
 
 
@@ -56,13 +62,17 @@ def derived(folder: Path, name: str, parent: Path, options: dict[str, Any]) -> N
         folder: results/data/{name}.
         name: of the derived dataset.
         parent: folder of the dataset it comes from.
-        options: ``transform``, ``views``, ``columns``, ``sample`` and ``seed`` of the config's entry.
+        options: ``transform``, ``views``, ``columns``, ``size``, ``sample`` and ``seed`` of the config's entry.
     """
     facts = read_record(parent / "manifest.json", "origin", "licence", "name")
     frame = read_samples(parent / "samples.parquet")
     transform = load_transform(options["transform"])
+    count, seed, sample = options["views"], options["seed"], options["sample"]
     try:
-        views = make_views(frame, transform, options["views"], options["seed"], options["columns"], options["sample"])
+        if "image" in frame:
+            views = make_image_views(frame, transform, (parent, folder), count, seed, options["size"], sample)
+        else:
+            views = make_views(frame, transform, count, seed, options["columns"], sample)
     except DataError as error:
         raise DataError(f"dataset {name!r}: {error}") from None
     kept = {key: facts[key] for key in ("origin", "licence")}

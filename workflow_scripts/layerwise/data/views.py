@@ -1,10 +1,13 @@
 """Derived datasets: views of the samples of another dataset."""
 
 from collections.abc import Hashable, Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
 import pandas as pd
+from PIL import Image
 
+from layerwise.data.pictures import write_pictures
 from layerwise.errors import DataError
 from layerwise.samples import balanced_sample
 
@@ -15,6 +18,49 @@ class Transform(Protocol):
     def view_text(self, row: Mapping[Hashable, Any], view: int, seed: int, columns: list[str]) -> str:
         """Return one view of one sample."""
         ...
+
+
+class ImageTransform(Protocol):
+    """What a transform module of images offers."""
+
+    def view_image(self, path: Path, identifier: str, view: int, seed: int, size: int) -> Image.Image:
+        """Return one view of one image."""
+        ...
+
+
+def make_image_views(
+    frame: pd.DataFrame,
+    transform: ImageTransform,
+    folders: tuple[Path, Path],
+    views: int,
+    seed: int,
+    size: int,
+    sample: int | None,
+) -> pd.DataFrame:
+    """Write ``views`` pictures per sample of ``frame`` and return their rows, views of one sample side by side.
+
+    Args:
+        frame: samples; only first views are taken.
+        transform: makes the picture of a view.
+        folders: of the parent dataset and of the new one.
+        views: how many.
+        seed: of the transform and the draw.
+        size: side of a view in pixels.
+        sample: at most so many samples, drawn with ``seed``; all of them where None.
+    """
+    sources = frame[frame["view"] == 0]
+    if sample is not None:
+        sources = balanced_sample(sources, sample, seed)
+    cells = [(row, view) for row in sources.to_dict("records") for view in range(views)]
+    pictures = (
+        (f"sample-{i // views:05d}~{view}", transform.view_image(folders[0] / row["image"], row["id"], view, seed, size))
+        for i, (row, view) in enumerate(cells)
+    )
+    written = write_pictures(folders[1], pictures)
+    keys = [
+        {"source_id": row["id"], "view": view, "split": row["split"], "id": f"{row['id']}~{view}"} for row, view in cells
+    ]
+    return pd.DataFrame(keys).assign(image=written["image"], sha256=written["sha256"])
 
 
 def make_views(

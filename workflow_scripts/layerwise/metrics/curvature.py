@@ -18,6 +18,7 @@ SPEC = MetricSpec(
     # the ABSOLUTE-cosine curve; below 90 degrees of it that is the minimum of the signed one: the same layers.
     direction=Direction(theory="min", study="min"),
     released_runs_opposite=True,
+    token_order=True,
     variants=("paper", "released"),
     standard_error="samples",
 )

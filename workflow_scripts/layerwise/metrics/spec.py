@@ -44,6 +44,7 @@ class MetricSpec:
         minimum_views: views below which a view metric is undefined.
         bounds: smallest and largest `paper` value; None where the bound depends on N, D or the data.
         direction: see Direction; on the `paper` curve.
+        token_order: the value depends on the order of the tokens, which patches of an image do not have.
         released_runs_opposite: the `released` curve has its minimum where the `paper` curve has its maximum.
         variants: accepted values of `variant`, the default first.
         parameters: the metric's own parameters and their defaults.
@@ -63,6 +64,7 @@ class MetricSpec:
     standard_error: Literal["samples", "subsamples"] = "subsamples"
     pairs: bool = False
     released_runs_opposite: bool = False
+    token_order: bool = False
 
     def directions(self) -> dict[str, dict[str, str | None]]:
         """Return the picks of theory and study for each variant."""

@@ -2,7 +2,8 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -19,13 +20,12 @@ class Batch:
 
     Attributes:
         inputs: keyword arguments of the model's forward.
-        mask: (B, T) bool, real tokens.
-        content: (B, T) bool, real tokens that are neither special nor prefix tokens.
+        masks: (B, T) bool by name: "all", real tokens; "content", those that are neither special nor prefix tokens;
+            "skip_first", those after the first (text), or the content (images, whose first tokens are CLS and registers).
     """
 
     inputs: dict[str, Tensor]
-    mask: Tensor
-    content: Tensor
+    masks: dict[str, Tensor]
 
 
 class Inputs(Protocol):
@@ -47,8 +47,13 @@ class LayeredModel(Protocol):
     final_norm: nn.Module | None
     device: torch.device
 
-    def prepare(self, samples: pd.DataFrame) -> Inputs:
-        """Tokenise or locate the samples."""
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What is recorded of how samples are turned into input."""
+        ...
+
+    def prepare(self, samples: pd.DataFrame, folder: Path) -> Inputs:
+        """Tokenise the samples, or locate them relative to ``folder``."""
         ...
 
     def run(self, batch: Batch, on_layer: OnLayer) -> None:

@@ -1,3 +1,15 @@
-"""Loaders by modality: which file reads which kind of model folder."""
+"""Loaders: which file reads a model folder, by the config's word."""
 
-LOADERS = {"text": "layerwise.models.text"}
+import importlib
+from types import ModuleType
+
+LOADERS = {
+    "text": "layerwise.models.text",
+    "vision": "layerwise.models.vision",
+    "timm": "layerwise.models.timm_vision",
+}
+
+
+def load_loader(name: str) -> ModuleType:
+    """Return the module whose ``load_entry(folder, entry, device)`` loads a model."""
+    return importlib.import_module(LOADERS[name])

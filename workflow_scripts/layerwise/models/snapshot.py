@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from layerwise.errors import ModelError
-from layerwise.models import gguf
-from layerwise.models.manifest import WEIGHTS, describe
+from layerwise.models import dinov2_onnx, gguf
+from layerwise.models.manifest import WEIGHTS, describe, verified_weights
 from layerwise.packages import package_path, package_version
 from layerwise.records import write_record
 
@@ -16,13 +16,15 @@ _NEEDED = (".json", ".safetensors", ".txt", ".model", ".jinja", ".md")
 _REFUSED = (".bin", ".pt", ".pth", ".pkl", ".ckpt")
 
 
-def download(manifest: Path, name: str, source: dict[str, Any]) -> None:
+def download(manifest: Path, name: str, source: dict[str, Any], twin: Path | None = None) -> None:
     """Make ``weights/`` beside ``manifest`` and write the manifest last.
 
     Args:
         manifest: results/models/{name}/manifest.json.
         name: of the model.
-        source: the config's entry: ``{path: FOLDER}`` or ``{package: NAME, folder | file: PATH}``.
+        source: the config's entry: ``{path: FOLDER}`` or ``{package: NAME, folder | file: PATH}`` or
+            ``{random: {like: MODEL, seed: N}}``.
+        twin: manifest of the model that a random one is like.
 
     Raises:
         ModelError, DataError: the source is missing, damaged or of a refused kind.
@@ -32,7 +34,7 @@ def download(manifest: Path, name: str, source: dict[str, Any]) -> None:
     shutil.rmtree(building, ignore_errors=True)
     building.mkdir(parents=True)
     try:
-        facts = _fill(building, source)
+        facts = _untrained(building, source, twin) if twin is not None else _fill(building, source)
         facts |= describe(building)
     except BaseException:
         shutil.rmtree(building, ignore_errors=True)
@@ -44,6 +46,14 @@ def download(manifest: Path, name: str, source: dict[str, Any]) -> None:
     write_record(manifest, {"name": name, "source": source, "digest": digest, **facts})
 
 
+def _untrained(building: Path, source: dict[str, Any], twin: Path) -> dict[str, Any]:
+    from layerwise.models import untrained
+
+    weights, record = verified_weights(twin)
+    conversion = untrained.build(weights, source["random"]["seed"], building)
+    return {"revision": f"random:{record['digest'][:16]}", "conversion": conversion, "licence": None}
+
+
 def _fill(building: Path, source: dict[str, Any]) -> dict[str, Any]:
     if source.get("path"):
         origin = Path(source["path"]).expanduser()
@@ -53,7 +63,8 @@ def _fill(building: Path, source: dict[str, Any]) -> dict[str, Any]:
         return {"revision": None, "conversion": None, "licence": _licence(building)}
     version = package_version(source["package"])
     if source.get("file"):
-        conversion = gguf.convert(package_path(source["package"], source["file"]), building)
+        convert = dinov2_onnx.convert if source["file"].endswith(".onnx") else gguf.convert
+        conversion = convert(package_path(source["package"], source["file"]), building)
     else:
         _link_files(package_path(source["package"], source["folder"]), building)
         conversion = None

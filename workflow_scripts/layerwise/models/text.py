@@ -37,7 +37,10 @@ class TextInputs:
             content[i, : len(self.ids[row])] = ~torch.tensor(self.special[row], dtype=torch.bool)
         mask = torch.arange(longest) < torch.from_numpy(self.lengths[rows])[:, None]
         inputs = {"input_ids": ids.to(self.device), "attention_mask": mask.long().to(self.device)}
-        return Batch(inputs, mask.to(self.device), content.to(self.device))
+        after_first = mask.clone()
+        after_first[:, 0] = False
+        masks = {"all": mask, "content": content, "skip_first": after_first}
+        return Batch(inputs, {name: flags.to(self.device) for name, flags in masks.items()})
 
 
 class TextModel:
@@ -56,7 +59,7 @@ class TextModel:
         self._positions = "position_ids" in accepted and config.model_type not in _OFFSET_POSITIONS
         self._options = {"use_cache": False} if "use_cache" in accepted else {}
 
-    def prepare(self, samples: pd.DataFrame) -> TextInputs:
+    def prepare(self, samples: pd.DataFrame, _folder: Path | None = None) -> TextInputs:
         """Tokenise column ``text``, truncated to ``max_tokens``; an empty text becomes one special token.
 
         Raises:
@@ -75,6 +78,11 @@ class TextModel:
         return TextInputs(ids, special, self._pad_id, self.device)
 
     @property
+    def facts(self) -> dict[str, Any]:
+        """What is recorded of the tokenisation."""
+        return {"max_tokens": self.max_tokens, "tokenizer": type(self.tokenizer).__name__}
+
+    @property
     def _pad_id(self) -> int:
         """The padding token, or 0: padded positions are masked, so any id of the vocabulary serves."""
         return self.tokenizer.pad_token_id if self.tokenizer.pad_token_id is not None else 0
@@ -83,10 +91,15 @@ class TextModel:
         """One forward pass over ``batch``; see ``LayeredModel``."""
         inputs: dict[str, Tensor | bool] = {**batch.inputs, **self._options}
         if self._positions:
-            shape = batch.mask.shape
+            shape = batch.masks["all"].shape
             inputs["position_ids"] = torch.arange(shape[1], device=self.device).expand(shape)
         with torch.inference_mode(), reading(self.stack, on_layer):
             self.module(**inputs)
+
+
+def load_entry(folder: Path, entry: dict[str, Any], device: str) -> TextModel:
+    """Load as the config's ``entry`` says; see ``load``."""
+    return load(folder, entry["name"], entry["dtype"], entry["max_tokens"], device)
 
 
 def load(folder: Path, name: str, dtype: str, max_tokens: int, device: str) -> TextModel:

@@ -12,6 +12,11 @@ from layerwise.models.layers import find_layers
 from layerwise.models.vision import VisionModel, preprocessing_chain, study_preprocess
 
 
+def load_entry(folder: Path, entry: dict[str, Any], device: str) -> VisionModel:
+    """Load as the config's ``entry`` says; see ``load``."""
+    return load(folder, entry["name"], entry["dtype"], device, entry["preprocessing"], entry["image_size"])
+
+
 def load(
     folder: Path, name: str, dtype: str, device: str, preprocessing: str = "model", image_size: int | None = None
 ) -> VisionModel:

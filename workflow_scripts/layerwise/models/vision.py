@@ -44,7 +44,8 @@ class ImageInputs:
         mask = torch.ones((len(rows), int(self.lengths[0])), dtype=torch.bool, device=self.device)
         content = mask.clone()
         content[:, : self.prefix] = False
-        return Batch({"pixel_values": pixels.to(self.device)}, mask, content, content)
+        masks = {"all": mask, "content": content, "skip_first": content}
+        return Batch({"pixel_values": pixels.to(self.device)}, masks)
 
 
 class VisionModel:
@@ -79,10 +80,7 @@ class VisionModel:
 
         pixels = self.preprocess(pillow.new("RGB", (64, 64)))[None].to(self.device)
         shapes: list[tuple[int, ...]] = []
-        everything = torch.ones((1, 1), dtype=torch.bool)
-        self.run(
-            Batch({"pixel_values": pixels}, everything, everything, everything), lambda _, s: shapes.append(tuple(s.shape))
-        )
+        self.run(Batch({"pixel_values": pixels}, {}), lambda _, states: shapes.append(tuple(states.shape)))
         if len(set(shapes)) != 1 or len(shapes[0]) != 3:
             raise ModelError(
                 f"{type(self.module).__name__} is hierarchical: its layers have the shapes {sorted(set(shapes))}; layerwise "
@@ -108,8 +106,13 @@ class VisionModel:
 
 
 def study_preprocess(size: int) -> Preprocess:
-    """Return the study's single preprocessing: shortest side 256/224 of ``size``, centre crop, ImageNet mean and deviation."""
-    return _chain(round(size * 256 / 224), size, InterpolationMode.BICUBIC, STUDY_MEAN, STUDY_STD)
+    """Return the study's single preprocessing: shortest side 256/224 of ``size``, crop, ImageNet's mean and spread."""
+    return preprocessing_chain(round(size * 256 / 224), size, InterpolationMode.BICUBIC, STUDY_MEAN, STUDY_STD)
+
+
+def load_entry(folder: Path, entry: dict[str, Any], device: str) -> VisionModel:
+    """Load as the config's ``entry`` says; see ``load``."""
+    return load(folder, entry["name"], entry["dtype"], device, entry["preprocessing"], entry["image_size"])
 
 
 def load(
@@ -156,10 +159,11 @@ def _model_preprocess(processor: Any, crop: int, asked: int | None) -> Preproces
     own = _side(processor.crop_size) if getattr(processor, "do_center_crop", False) else whole
     resized = round(whole * crop / own) if asked else whole
     mode = InterpolationMode.BILINEAR if int(processor.resample) == 2 else InterpolationMode.BICUBIC
-    return _chain(resized, crop, mode, processor.image_mean, processor.image_std)
+    return preprocessing_chain(resized, crop, mode, processor.image_mean, processor.image_std)
 
 
-def _chain(resized: int, crop: int, mode: InterpolationMode, mean: Any, deviation: Any) -> Preprocess:  # noqa: ANN401
+def preprocessing_chain(resized: int, crop: int, mode: InterpolationMode, mean: Any, deviation: Any) -> Preprocess:  # noqa: ANN401
+    """Return resize, centre crop and normalisation of one image."""
     chain: Preprocess = v2.Compose(
         [
             v2.Resize(resized, interpolation=mode, antialias=True),

@@ -1,6 +1,5 @@
 """From the files of a task to a fresh mteb task object, whose evaluator gives the scores."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ from mteb.abstasks.task_metadata import TaskMetadata
 
 from layerwise.errors import FileError
 from layerwise.records import read_record
+from layerwise.tasks.files import read_rows
 
 # Type in the config: mteb's base class, its name for the type, its category, and the score the study reports.
 _TYPES: dict[str, tuple[type[AbsTask], str, str, str]] = {
@@ -39,7 +39,7 @@ class TaskFiles:
         self.type: str = self.options["type"]
         self.main_score = _TYPES[self.type][3]
         try:
-            parts = {split: Dataset.from_list(_lines(folder / f"{split}.jsonl")) for split in self.spec["splits"]}
+            parts = {split: Dataset.from_list(read_rows(folder / f"{split}.jsonl")) for split in self.spec["splits"]}
         except (OSError, ValueError) as error:
             raise FileError(f"{folder} cannot be read as a task ({error}); delete it and run again.") from error
         self.dataset = DatasetDict(parts)
@@ -74,7 +74,3 @@ class TaskFiles:
                 "n_clusters": self.options["n_experiments"],
             }
         return {}
-
-
-def _lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 Vectors = NDArray[np.float64]
 Labels = NDArray[np.str_]
-STRENGTHS = (1e-3, 1e-2, 1e-1, 1.0)
+STRENGTHS = (1e-3, 1e-2, 1e-1)
 
 
 def linear_probe(train: Vectors, train_labels: Labels, test: Vectors, test_labels: Labels, seed: int) -> NDArray[np.int64]:

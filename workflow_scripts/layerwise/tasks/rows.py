@@ -24,7 +24,8 @@ def task_rows(name: str, options: Options, samples: pd.DataFrame, pairs: pd.Data
         pairs: ``id_a``, ``id_b``, ``score`` of its dataset, where it has judged pairs.
 
     Returns:
-        classification: train and test with text, label. clustering: test with sentences, labels. pair_classification:
+        classification: train and test with text (images: id), label. clustering: test with sentences, labels.
+        pair_classification:
         test with sentence1, sentence2, labels. sts: test with sentence1, sentence2, score.
 
     Raises:
@@ -48,7 +49,8 @@ def task_rows(name: str, options: Options, samples: pd.DataFrame, pairs: pd.Data
 
 def _classification(name: str, options: Options, samples: pd.DataFrame, _pairs: pd.DataFrame | None) -> Rows:
     label, group, seed = options["label"], options.get("group"), options["seed"]
-    frame = samples.drop_duplicates("text").copy()
+    content, same = ("text", "text") if "text" in samples else ("id", "sha256")
+    frame = samples.drop_duplicates(same).copy()
     frame["label"] = frame[label].map(str)
     if frame["label"].nunique() < 2:
         raise DataError(f"task {name!r}: column {label!r} has one class only ({frame['label'].iloc[0]!r}); two are needed.")
@@ -66,7 +68,7 @@ def _classification(name: str, options: Options, samples: pd.DataFrame, _pairs: 
     codes = {value: code for code, value in enumerate(sorted(frame["label"].unique()))}  # mteb wants integers
     parts = {"train": train, "test": test}
     return {
-        split: pd.DataFrame({"text": part["text"], "label": part["label"].map(codes), "label_name": part["label"]})
+        split: pd.DataFrame({content: part[content], "label": part["label"].map(codes), "label_name": part["label"]})
         for split, part in parts.items()
     }
 
@@ -154,6 +156,7 @@ def _sts(name: str, options: Options, samples: pd.DataFrame, pairs: pd.DataFrame
 
 _BUILDERS: dict[str, Callable[[str, Options, pd.DataFrame, pd.DataFrame | None], Rows]] = {
     "classification": _classification,
+    "image_classification": _classification,
     "clustering": _clustering,
     "pair_classification": _pair_classification,
     "sts": _sts,

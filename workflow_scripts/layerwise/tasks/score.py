@@ -1,6 +1,5 @@
 """Scores of one set of vectors on one task, under every protocol, with per-item outcomes."""
 
-import dataclasses
 import warnings
 from typing import Any
 
@@ -10,6 +9,7 @@ from sklearn.metrics import v_measure_score
 
 from layerwise.tasks.benchmark import TaskFiles
 from layerwise.tasks.encoder import Stored
+from layerwise.tasks.outcome import Score
 from layerwise.tasks.probes import cluster, cosine_pairs, cross_validated_probe, linear_probe
 
 ITEM_KINDS = {
@@ -18,21 +18,6 @@ ITEM_KINDS = {
     "pair_classification": "similarity",
     "sts": "similarity",
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class Score:
-    """What one layer, or one baseline, gets on a task.
-
-    Attributes:
-        scores: by protocol, in [0, 1] (Spearman in [-1, 1]): ``mteb`` always; ``standardised`` where there is a probe.
-        n_not_converged: fits of mteb's classifier that stopped at its iteration limit.
-        items: outcome of every test item under the last protocol of ``scores``: 0/1, a cluster number or a cosine.
-    """
-
-    scores: dict[str, float]
-    n_not_converged: int
-    items: list[float]
 
 
 def score(files: TaskFiles, encoder: Stored) -> Score:
