@@ -2,6 +2,9 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 CORES ?= 2
+# Options of Snakemake for `make run`, of pytest for `make test`.
+ARGS ?= --quiet rules
+TESTS ?=
 VENV := .venv
 RUN := $(VENV)/bin/python
 # Paths stay relative, so that a checkout in a folder with spaces works.
@@ -15,7 +18,7 @@ install: $(STAMP)
 
 $(STAMP): envs/requirements.txt envs/packages.txt envs/archives.txt envs/fetch_archives.py pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(RUN) -m pip install --quiet --no-deps -r envs/requirements.txt
+	$(RUN) -m pip install --quiet -r envs/requirements.txt
 	$(RUN) -m pip install --quiet --no-deps --require-hashes -r envs/packages.txt
 	$(RUN) -m pip install --quiet --no-deps --no-build-isolation --editable .
 	$(RUN) envs/fetch_archives.py
@@ -31,7 +34,7 @@ answer: $(STAMP)
 	$(RUN) tools/answer.py
 
 test: $(STAMP)
-	OMP_NUM_THREADS=1 $(RUN) -m pytest $(ARGS)
+	$(RUN) -m pytest $(TESTS)
 
 lint: $(STAMP)
 	$(RUN) -m ruff check .
@@ -39,7 +42,7 @@ lint: $(STAMP)
 	$(RUN) -m snakefmt --check Snakefile rules
 	$(RUN) -m snakemake --lint
 	$(RUN) -m mypy
-	PYTHONPATH=workflow_scripts $(VENV)/bin/lint-imports
+	$(RUN) -c "from importlinter.cli import lint_imports_command as lint; lint()"
 
 clean:
 	rm -rf results .snakemake
