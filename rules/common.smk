@@ -1,4 +1,4 @@
-"""What every rule file uses: the checked study, its plan, and named input and param functions."""
+"""The checked study, its plan, and named input and param functions of all stages."""
 
 import re
 import sys
@@ -72,6 +72,11 @@ def adapter_digest(adapter, *modules):
     return code_digest(ADAPTERS / f"{adapter}.py", *modules)
 
 
+def module_file(dotted):
+    """Return the path in the package of a module such as layerwise.tables.summary."""
+    return str(Path(*dotted.split(".")[1:]).with_suffix(".py"))
+
+
 def metric_files():
     """Return the JSON of every metric of every model."""
     return [
@@ -114,3 +119,12 @@ def final_targets():
         for kind in ("pdf", "png")
     ]
     return [f"results/tables/{name}.csv" for name in tables] + figures
+
+
+include: "common/models.smk"
+include: "common/data.smk"
+include: "common/activations.smk"
+include: "common/metrics.smk"
+include: "common/tasks.smk"
+include: "common/tables.smk"
+include: "common/figures.smk"

@@ -1,21 +1,6 @@
 """Stage metrics: one number per layer from an activation file."""
 
 
-def metric_task(wildcards):
-    """Return the task that owns the dataset, or an empty string."""
-    return PLANS[wildcards.dataset].task
-
-
-def metric_parameters(wildcards):
-    """Return the metric's parameters as the config has them."""
-    return METRICS[wildcards.metric].parameters
-
-
-def metric_code(wildcards):
-    """Return the digest of the driver and of this metric's own module."""
-    return adapter_digest("compute_metric", f"metrics/{wildcards.metric}.py")
-
-
 rule compute_metric:
     input:
         "results/activations/{model}/{dataset}.h5",

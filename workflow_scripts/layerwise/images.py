@@ -1,5 +1,6 @@
 """Opening an image file, whatever it holds, as the RGB picture a person would see."""
 
+import struct
 import warnings
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from layerwise.errors import DataError
 
 MOST_PIXELS = 64 * 2**20
 LONGEST_SIDE_RATIO = 100
+FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")  # not EPS, for which Pillow would start Ghostscript
 
 
 def open_image(path: Path) -> Image.Image:
@@ -22,12 +24,12 @@ def open_image(path: Path) -> Image.Image:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(path) as opened:
+            with Image.open(path, formats=FORMATS) as opened:
                 _check_shape(opened.size, path)
                 return _rgb(ImageOps.exif_transpose(opened))
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise DataError(f"image {path} decompresses to too many pixels; make it smaller or remove it.") from None
-    except (OSError, ValueError, SyntaxError) as error:
+    except (OSError, ValueError, SyntaxError, EOFError, IndexError, KeyError, TypeError, struct.error) as error:
         raise DataError(f"image {path} cannot be read ({type(error).__name__}: {error}); replace or remove it.") from error
 
 
@@ -54,6 +56,8 @@ def _rgb(image: Image.Image) -> Image.Image:
 def _eight_bits(image: Image.Image) -> Image.Image:
     """Scale 16-bit and float greyscale to 8 bits: by 2^16 where the values need it, else as they are."""
     values = np.asarray(image, dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise ValueError("it holds values that are not numbers")
     top = values.max(initial=0.0)
     scale = 255.0 / 65535.0 if top > 255 else 255.0 if image.mode == "F" and top <= 1 else 1.0
     return Image.fromarray(np.clip(np.rint(values * scale), 0, 255).astype(np.uint8))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from layerwise.data.pictures import FOLDER
+from layerwise.data.pictures import FOLDER, clear_pictures
 from layerwise.data.source import Source
 from layerwise.errors import DataError
 from layerwise.images import open_image
@@ -29,7 +29,8 @@ def read(folder: Path, path: str) -> Source:
     root = Path(path).expanduser().resolve()
     if not root.is_dir():
         raise DataError(f"image folder {path!r} does not exist (looked in {Path.cwd()}).")
-    files = [f for f in sorted(root.glob("*/*")) if f.suffix.lower() in ENDINGS and not f.name.startswith(".")]
+    found = [f for f in sorted(root.glob("[!.]*/[!.]*")) if f.suffix.lower() in ENDINGS]
+    files = [_nameable(file, path) for file in found]
     if not files:
         raise DataError(f"image folder {path!r} holds no class folders with images ({', '.join(ENDINGS)}).")
     frame = pd.DataFrame({"file": files, "label": [file.parent.name for file in files]})
@@ -39,8 +40,16 @@ def read(folder: Path, path: str) -> Source:
     for file in files:
         open_image(file)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / FOLDER).unlink(missing_ok=True)
+    clear_pictures(folder)
     (folder / FOLDER).symlink_to(root)
     names = [str(file.relative_to(root)) for file in files]
     samples = pd.DataFrame({"id": names, "image": [f"{FOLDER}/{n}" for n in names], "sha256": map(file_digest, files)})
     return Source(samples.assign(label=frame["label"]), "unknown", f"folder {root.name}, {len(files)} images")
+
+
+def _nameable(file: Path, path: str) -> Path:
+    try:
+        str(file).encode("utf-8")
+    except UnicodeEncodeError:
+        raise DataError(f"image folder {path!r}: the name {str(file)!r} is not valid UTF-8; rename it.") from None
+    return file

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -17,7 +18,8 @@ def write_pictures(folder: Path, pictures: Iterable[tuple[str, Image.Image]]) ->
     Returns:
         Columns id, image (path relative to ``folder``) and sha256 of the RGB pixels, which is independent of the encoder.
     """
-    (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+    clear_pictures(folder)
+    (folder / FOLDER).mkdir(parents=True)
     rows = []
     for identifier, picture in pictures:
         name = f"{FOLDER}/{identifier}.png"
@@ -26,3 +28,14 @@ def write_pictures(folder: Path, pictures: Iterable[tuple[str, Image.Image]]) ->
         os.replace(temporary, folder / name)
         rows.append({"id": identifier, "image": name, "sha256": hashlib.sha256(picture.tobytes()).hexdigest()})
     return pd.DataFrame(rows)
+
+
+def clear_pictures(folder: Path) -> None:
+    """Remove what an earlier run left as ``images`` below ``folder``: pictures, or the link to a user's folder, not what it
+    points to.
+    """
+    pictures = folder / FOLDER
+    if pictures.is_symlink():
+        pictures.unlink()
+    elif pictures.exists():
+        shutil.rmtree(pictures)

@@ -47,8 +47,11 @@ def make_image_views(
         seed: of the transform and the draw.
         size: side of a view in pixels.
         sample: at most so many samples, drawn with ``seed``; all of them where None.
+
+    Raises:
+        DataError: ``frame`` has no first views, or an image cannot be read.
     """
-    sources = frame[frame["view"] == 0]
+    sources = _first_views(frame)
     if sample is not None:
         sources = balanced_sample(sources, sample, seed)
     cells = [(row, view) for row in sources.to_dict("records") for view in range(views)]
@@ -79,9 +82,7 @@ def make_views(
     Raises:
         DataError: ``frame`` has no first views, or the transform cannot serve a sample.
     """
-    sources = frame[frame["view"] == 0]
-    if sources.empty:
-        raise DataError("the dataset it is derived from has no rows with view 0.")
+    sources = _first_views(frame)
     if sample is not None:
         sources = balanced_sample(sources, sample, seed)
     rows = [
@@ -90,3 +91,10 @@ def make_views(
         for view, text in ((view, transform.view_text(row, view, seed, columns)) for view in range(views))
     ]
     return pd.DataFrame(rows)
+
+
+def _first_views(frame: pd.DataFrame) -> pd.DataFrame:
+    sources = frame[frame["view"] == 0]
+    if sources.empty:
+        raise DataError("the dataset it is derived from has no rows with view 0.")
+    return sources

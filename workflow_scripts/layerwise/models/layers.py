@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from layerwise.errors import ModelError
 from layerwise.models.layered import OnLayer
 
-_STACKS = ("layers", "h", "blocks", "encoder.layer", "encoder.layers", "trunk.blocks")
+_STACKS = ("layers", "h", "blocks", "encoder.layer", "encoder.layers", "trunk.blocks", "model.layer")
 _FINAL_NORMS = ("norm", "final_layer_norm", "ln_f", "norm_f", "final_norm", "layernorm", "rms_norm")
 
 
@@ -23,7 +23,7 @@ _FINAL_NORMS = ("norm", "final_layer_norm", "ln_f", "norm_f", "final_norm", "lay
 class LayerStack:
     """The blocks of a model in order, and its final norm where it has one."""
 
-    blocks: nn.ModuleList
+    blocks: nn.ModuleList | nn.Sequential
     final_norm: nn.Module | None
     path: str
 
@@ -45,7 +45,7 @@ def find_layers(model: nn.Module, n_blocks: int | None = None) -> LayerStack:
     """
     for path in _STACKS:
         blocks = _get(model, path)
-        if isinstance(blocks, nn.ModuleList) and len(blocks) and n_blocks in (None, len(blocks)):
+        if isinstance(blocks, nn.ModuleList | nn.Sequential) and len(blocks) and n_blocks in (None, len(blocks)):
             norms = (_get(model, name) for name in _FINAL_NORMS)
             norm = next((n for n in norms if isinstance(n, nn.Module) and not isinstance(n, nn.Identity)), None)
             return LayerStack(blocks, norm, path)

@@ -1,6 +1,7 @@
 """Vision models of timm, in folders as written by ``timm.models.save_for_hf``."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +35,14 @@ def load(
         ModelError: missing or damaged files, an unknown or hierarchical architecture.
     """
     import timm
+    from safetensors import safe_open
     from timm.data import resolve_data_config
 
     try:
         described = json.loads((folder / "config.json").read_text("utf-8"))
         sized: dict[str, Any] = {"img_size": image_size} if image_size else {}
+        with safe_open(folder / "model.safetensors", framework="pt") as stored:
+            keys = set(stored.keys())
         module = timm.create_model(f"local-dir:{folder.resolve()}", pretrained=True, num_classes=0, **sized)
     except Exception as error:
         reason = " ".join(str(error).split())[:300]
@@ -49,9 +53,12 @@ def load(
             f"model {name!r} ({described.get('architecture')}) is hierarchical or has no patch grid; layerwise reads models "
             "that are one sequence of blocks of equal width, such as ViT."
         )
+    lost = sorted(key for key in module.state_dict() if key.startswith("blocks.") and key not in keys)
+    if lost and any(key.startswith("blocks.") for key in keys):  # timm would leave them random
+        raise ModelError(f"model {name!r}: {folder} lacks {len(lost)} of its weights, such as {lost[0]!r}.")
     data = resolve_data_config({}, model=module)
     crop = image_size or int(data["input_size"][-1])
-    resized = round(crop / float(data.get("crop_pct") or 1.0))
+    resized = math.floor(crop / float(data.get("crop_pct") or 1.0))  # as timm rounds
     mode = InterpolationMode.BILINEAR if data["interpolation"] == "bilinear" else InterpolationMode.BICUBIC
     own = preprocessing_chain(resized, crop, mode, data["mean"], data["std"])
     side = patch if isinstance(patch, int) else int(patch[0])

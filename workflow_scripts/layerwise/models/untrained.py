@@ -25,7 +25,7 @@ def build(like: Path, seed: int, folder: Path) -> dict[str, Any]:
         ModelError: the architecture cannot be built from its configuration.
     """
     for file in like.iterdir():
-        if file.suffix not in (".safetensors", ".md"):
+        if file.suffix not in (".safetensors", ".md") and not file.name.endswith(".index.json"):
             shutil.copyfile(file, folder / file.name)
     described = json.loads((folder / "config.json").read_text("utf-8"))
     try:

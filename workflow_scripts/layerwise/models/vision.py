@@ -88,6 +88,11 @@ class VisionModel:
             )
         patches = (pixels.shape[-2] // self.facts["patch"]) * (pixels.shape[-1] // self.facts["patch"])
         _, tokens, width = shapes[0]
+        if tokens < patches:
+            raise ModelError(
+                f"{type(self.module).__name__} gives {tokens} tokens for {patches} patches: it drops some, as "
+                "MAE does, or merges them; layerwise reads models that keep them."
+            )
         return tokens, width, tokens - patches
 
     def prepare(self, samples: pd.DataFrame, folder: Path) -> ImageInputs:
@@ -136,12 +141,21 @@ def load(
     try:
         config = AutoConfig.from_pretrained(folder, **options)
         processor = AutoImageProcessor.from_pretrained(folder, **options)
-        module = AutoModel.from_pretrained(
-            folder, config=config, dtype=getattr(torch, dtype), use_safetensors=True, **options
+        module, loading = AutoModel.from_pretrained(
+            folder,
+            config=config,
+            dtype=getattr(torch, dtype),
+            use_safetensors=True,
+            output_loading_info=True,
+            **options,
         )
     except Exception as error:
         reason = " ".join(str(error).split())[:300]
         raise ModelError(f"model {name!r} cannot be loaded from {folder} ({type(error).__name__}: {reason}).") from error
+    # The pooler is beyond the last layer; anything else that is not in the file would be random.
+    missing = sorted(key for key in loading["missing_keys"] if not key.startswith("pooler."))
+    if missing:
+        raise ModelError(f"model {name!r}: {folder} lacks {len(missing)} of its weights, such as {missing[0]!r}.")
     patch = getattr(config, "patch_size", None)
     if not isinstance(patch, int):
         raise ModelError(
@@ -150,20 +164,27 @@ def load(
     crop = image_size or _side(processor.crop_size if getattr(processor, "do_center_crop", False) else processor.size)
     preprocess = study_preprocess(crop) if preprocessing == "study" else _model_preprocess(processor, crop, image_size)
     facts = {"preprocessing": preprocessing, "size": crop, "patch": patch, "dtype": dtype, "processor": processor.to_dict()}
-    return VisionModel(module, find_layers(module, config.num_hidden_layers), preprocess, facts, device)
+    return VisionModel(module, find_layers(module, getattr(config, "num_hidden_layers", None)), preprocess, facts, device)
 
 
 def _model_preprocess(processor: Any, crop: int, asked: int | None) -> Preprocess:  # noqa: ANN401 - any image processor
     """What the model's processor does, at the size that is asked for."""
     whole = _side(processor.size)
     own = _side(processor.crop_size) if getattr(processor, "do_center_crop", False) else whole
-    resized = round(whole * crop / own) if asked else whole
+    squashes = own == whole and not processor.size.get("shortest_edge")  # as ViT: to a square, whatever the picture's shape
+    resized = [crop, crop] if squashes else round(whole * crop / own) if asked else whole
     mode = InterpolationMode.BILINEAR if int(processor.resample) == 2 else InterpolationMode.BICUBIC
     return preprocessing_chain(resized, crop, mode, processor.image_mean, processor.image_std)
 
 
-def preprocessing_chain(resized: int, crop: int, mode: InterpolationMode, mean: Any, deviation: Any) -> Preprocess:  # noqa: ANN401
-    """Return resize, centre crop and normalisation of one image."""
+def preprocessing_chain(
+    resized: int | list[int],
+    crop: int,
+    mode: InterpolationMode,
+    mean: Any,  # noqa: ANN401 - three numbers
+    deviation: Any,  # noqa: ANN401
+) -> Preprocess:
+    """Return resize (of the shortest side, or to [height, width]), centre crop and normalisation of one image."""
     chain: Preprocess = v2.Compose(
         [
             v2.Resize(resized, interpolation=mode, antialias=True),

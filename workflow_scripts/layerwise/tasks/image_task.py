@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import normalize
 
-from layerwise.errors import DataError
+from layerwise.errors import DataError, FileError
 from layerwise.images import open_image
 from layerwise.records import read_record
 from layerwise.tasks.files import read_rows
@@ -30,13 +30,20 @@ class ImageTask:
     """The rows of one task: ids of images and their labels, by split."""
 
     def __init__(self, folder: Path) -> None:
-        """Read spec.json and the rows."""
+        """Read spec.json and the rows.
+
+        Raises:
+            FileError: a file is missing or damaged.
+        """
         spec = read_record(folder / "spec.json", "name", "options", "splits", "digest")
         self.spec, self.name, self.options = spec, spec["name"], spec["options"]
         self.type, self.main_score = self.options["type"], "accuracy"
-        rows = {split: pd.DataFrame(read_rows(folder / f"{split}.jsonl")) for split in ("train", "test")}
-        self.ids = {split: frame["id"].tolist() for split, frame in rows.items()}
-        self.labels = {split: frame["label"].to_numpy() for split, frame in rows.items()}
+        try:
+            rows = {split: pd.DataFrame(read_rows(folder / f"{split}.jsonl")) for split in ("train", "test")}
+            self.ids = {split: frame["id"].tolist() for split, frame in rows.items()}
+            self.labels = {split: frame["label"].to_numpy() for split, frame in rows.items()}
+        except (OSError, ValueError, KeyError) as error:
+            raise FileError(f"{folder} cannot be read as a task ({error}); delete it and run again.") from error
 
 
 def load(folder: Path) -> ImageTask:
