@@ -299,8 +299,19 @@ class Study(Closed):
                 _check_known(
                     f"model {model.name!r}: 'random: like'", twin.like, [m.name for m in self.models if not m.source.random]
                 )
+                loader = next(m.loader for m in self.models if m.name == twin.like)
+                if loader != model.loader:
+                    raise ValueError(
+                        f"model {model.name!r}: 'loader' is {model.loader!r}, its twin's is {loader!r}; write that"
+                    )
             for name in model.datasets or []:
                 _check_known(f"model {model.name!r}: 'datasets'", name, datasets + [t.name for t in self.tasks])
+                images = next((t.dataset for t in self.tasks if t.name == name and t.type == "image_classification"), None)
+                if images is not None:
+                    raise ValueError(
+                        f"model {model.name!r}: 'datasets' names {name!r}, a task on images that has no vectors of its own; "
+                        f"write its dataset {images!r}"
+                    )
         for dataset in self.datasets:
             if dataset.source.dataset is not None:
                 _check_known(f"dataset {dataset.name!r}: 'source: dataset'", dataset.source.dataset, datasets)

@@ -102,8 +102,14 @@ BAD = {
     "name absent": (study(models=[{"source": {"path": "x"}}]), "models: 0: name is missing."),
     "name a number": (model(name=5), "name: Input should be a valid string (found 5)"),
     "name a truth": (model(name=True), "name: Input should be a valid string (found True)"),
-    "two sources": (model(source={"path": "a", "package": "b"}), "write exactly one of 'path: FOLDER', 'package: NAME' and 'random: {like: MODEL, seed: 0}'"),
-    "no source": (model(source={}), "write exactly one of 'path: FOLDER', 'package: NAME' and 'random: {like: MODEL, seed: 0}'"),
+    "two sources": (
+        model(source={"path": "a", "package": "b"}),
+        "write exactly one of 'path: FOLDER', 'package: NAME' and 'random: {like: MODEL, seed: 0}'",
+    ),
+    "no source": (
+        model(source={}),
+        "write exactly one of 'path: FOLDER', 'package: NAME' and 'random: {like: MODEL, seed: 0}'",
+    ),
     "empty path": (model(source={"path": ""}), "source: path: String should have at least 1 character"),
     "path with a file": (model(source={"path": "a", "file": "b.gguf"}), "'file' and 'folder' belong to a package source"),
     "package alone": (model(source={"package": "b"}), "a package source needs one of 'file: PATH' and 'folder: PATH'"),
@@ -120,7 +126,10 @@ BAD = {
     "sample of none": (dataset(sample={"n": 0}), "sample: n: Input should be greater than or equal to 1 (found 0)"),
     "balance no": (dataset(sample={"n": 5, "balance": False}), "balance: Input should be a valid string (found False)"),
     "two kinds": (dataset(source={"lee": {}, "table": {"path": "a"}}), "write exactly one of table, bible, lee, reviews"),
-    "no kind": (dataset(source={"lee": None}), "write exactly one of table, bible, lee, reviews, digits, glyphs, image_folder, dataset; found none"),
+    "no kind": (
+        dataset(source={"lee": None}),
+        "write exactly one of table, bible, lee, reviews, digits, glyphs, image_folder, dataset; found none",
+    ),
     "digest": (dataset(source={"reviews": {"archive": "a", "sha256": "xyz"}}), "sha256: String should match pattern"),
     "collect": (dataset(collect=["pixels"]), "collect: 0: Input should be 'readouts' or 'tokens' (found 'pixels')"),
     "unknown dataset": (

@@ -45,10 +45,10 @@ def read(folder: Path, n: int = 500, seed: int = 0, size: int = 112) -> Source:
 
 
 def _render(glyph: _Glyph, fonts: dict[str, Path], size: int, rng: np.random.Generator) -> Image.Image:
-    """A letter of a third of the picture's height or less, turned by up to 40 degrees, in one quadrant, over noise."""
+    """A letter of a quarter to two fifths of the picture's height, turned up to 40 degrees, in one quadrant, over noise."""
     noise = rng.normal(rng.uniform(60, 195, size=3), 55, size=(size // 4, size // 4, 3))
     picture = Image.fromarray(np.clip(noise, 0, 255).astype(np.uint8)).resize((size, size), Image.Resampling.BILINEAR)
-    height = int(rng.integers(size // 5, size // 3))
+    height = int(rng.integers(size // 4, size * 2 // 5))
     mask = Image.new("L", (2 * height, 2 * height), 0)
     font = ImageFont.truetype(str(fonts[glyph.font]), height)
     ImageDraw.Draw(mask).text((height, height), glyph.letter, fill=255, font=font, anchor="mm")

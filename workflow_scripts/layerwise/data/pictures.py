@@ -31,9 +31,7 @@ def write_pictures(folder: Path, pictures: Iterable[tuple[str, Image.Image]]) ->
 
 
 def clear_pictures(folder: Path) -> None:
-    """Remove what an earlier run left as ``images`` below ``folder``: pictures, or the link to a user's folder, not what it
-    points to.
-    """
+    """Remove the pictures of an earlier run below ``folder``, or its link to a user's folder, never what is in that."""
     pictures = folder / FOLDER
     if pictures.is_symlink():
         pictures.unlink()

@@ -85,9 +85,9 @@ def key(figure: Figure, entries: Sequence[tuple[str, str]]) -> None:
         x += CHARACTER * (len(text) + 4)
 
 
-def room_for(labels: Sequence[str], most: float = 1.55) -> float:
+def room_for(labels: Sequence[str], most: float = 1.7) -> float:
     """Return the inches that end labels need right of a panel, at most ``most``."""
-    return min(most, 0.22 + CHARACTER * max((len(label) for label in labels), default=0))
+    return min(most, 0.34 + CHARACTER * max((len(label) for label in labels), default=0))
 
 
 def _fraction(axes: Axes, y: float) -> float:
