@@ -43,9 +43,11 @@ class Workspace:
 
     def pending(self, *options: str) -> dict[str, int]:
         """Jobs that a run would do now, by rule."""
-        run = self.snakemake("-n", "--quiet", "progress", *options)
+        run = self.snakemake("-n", "--quiet", "rules", *options)
         assert run.status == 0, run.output
-        return run.jobs()
+        jobs = run.jobs()
+        assert jobs or "Nothing to be done" in run.output, run.output
+        return jobs
 
     def configure(self, config: dict) -> None:
         """Write config.yaml."""

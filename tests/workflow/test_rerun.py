@@ -89,7 +89,7 @@ def test_a_changed_parameter_runs_that_metric_only(finished: Workspace) -> None:
 def test_a_new_model_runs_that_model_only(finished: Workspace) -> None:
     config = tiny.study()
     config["models"].append({**copy.deepcopy(config["models"][0]), "name": "neox-again"})
-    before = finished.snakemake("-n", "--forceall", "--quiet", "progress").jobs()
+    before = finished.snakemake("-n", "--forceall", "--quiet", "rules").jobs()
     with configured(finished, config):
         pending = finished.pending()
     for rule in ("download_model", "extract_activations", "compute_metric", "score_task"):
