@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedTokenizerBase
-from transformers.utils.logging import disable_progress_bar
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from layerwise.errors import ModelError
+from layerwise.models.backbone import load_backbone
 from layerwise.models.layered import Batch, OnLayer
 from layerwise.models.layers import find_layers, reading
 
@@ -116,27 +116,7 @@ def load(folder: Path, name: str, dtype: str, max_tokens: int, device: str) -> T
         ModelError: missing or damaged files, missing weights, an unknown architecture, or more tokens than the model has
             positions.
     """
-    disable_progress_bar()
-    options: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
-    try:
-        config = AutoConfig.from_pretrained(folder, **options)
-        tokenizer = AutoTokenizer.from_pretrained(folder, **options)
-        module, loading = AutoModel.from_pretrained(
-            folder,
-            config=config,
-            dtype=getattr(torch, dtype),
-            use_safetensors=True,
-            attn_implementation="sdpa",
-            output_loading_info=True,
-            **options,
-        )
-    except Exception as error:
-        reason = " ".join(str(error).split())[:300]
-        raise ModelError(f"model {name!r} cannot be loaded from {folder} ({type(error).__name__}: {reason}).") from error
-    # The pooler is beyond the last layer; anything else that is not in the file would be random.
-    missing = sorted(key for key in loading["missing_keys"] if not key.startswith("pooler."))
-    if missing:
-        raise ModelError(f"model {name!r}: {folder} lacks {len(missing)} of its weights, such as {missing[0]!r}.")
+    module, config, tokenizer = load_backbone(folder, name, dtype, AutoTokenizer, attn_implementation="sdpa")
     positions = getattr(config, "max_position_embeddings", None)
     if positions is not None and config.model_type in _OFFSET_POSITIONS:
         positions -= config.pad_token_id + 1

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from PIL.Image import Image
 from torch import Tensor, nn
 from torchvision.transforms import InterpolationMode, v2
-from transformers import AutoConfig, AutoImageProcessor, AutoModel
-from transformers.utils.logging import disable_progress_bar
+from transformers import AutoImageProcessor
 
 from layerwise.errors import ModelError
 from layerwise.images import open_image
+from layerwise.models.backbone import load_backbone
 from layerwise.models.layered import Batch, OnLayer
 from layerwise.models.layers import LayerStack, find_layers, reading
 
@@ -136,26 +136,7 @@ def load(
     Raises:
         ModelError: missing or damaged files, an architecture that is not one sequence of equal blocks.
     """
-    disable_progress_bar()
-    options: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
-    try:
-        config = AutoConfig.from_pretrained(folder, **options)
-        processor = AutoImageProcessor.from_pretrained(folder, **options)
-        module, loading = AutoModel.from_pretrained(
-            folder,
-            config=config,
-            dtype=getattr(torch, dtype),
-            use_safetensors=True,
-            output_loading_info=True,
-            **options,
-        )
-    except Exception as error:
-        reason = " ".join(str(error).split())[:300]
-        raise ModelError(f"model {name!r} cannot be loaded from {folder} ({type(error).__name__}: {reason}).") from error
-    # The pooler is beyond the last layer; anything else that is not in the file would be random.
-    missing = sorted(key for key in loading["missing_keys"] if not key.startswith("pooler."))
-    if missing:
-        raise ModelError(f"model {name!r}: {folder} lacks {len(missing)} of its weights, such as {missing[0]!r}.")
+    module, config, processor = load_backbone(folder, name, dtype, AutoImageProcessor)
     patch = getattr(config, "patch_size", None)
     if not isinstance(patch, int):
         raise ModelError(
