@@ -1,6 +1,5 @@
 """The checked study, its plan, and named input and param functions of all stages."""
 
-import os
 import re
 import shlex
 import sys
@@ -8,13 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(workflow.basedir) / "workflow_scripts"))
 if " " in sys.executable and not sys.executable.startswith("'"):
-    sys.executable = shlex.quote(
-        sys.executable
-    )  # Snakemake runs scripts with it and leaves it unquoted
-
-os.environ["HF_HUB_OFFLINE"] = (
-    "1"  # every source of this version is local; no job may ask the network
-)
+    sys.executable = shlex.quote(sys.executable)  # Snakemake runs scripts with it and leaves it unquoted
 
 from layerwise.config import load_study
 from layerwise.config_reading import check_files
