@@ -7,7 +7,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(workflow.basedir) / "workflow_scripts"))
 if " " in sys.executable and not sys.executable.startswith("'"):
-    sys.executable = shlex.quote(sys.executable)  # Snakemake runs scripts with it and leaves it unquoted
+    sys.executable = shlex.quote(
+        sys.executable
+    )  # Snakemake runs scripts with it and leaves it unquoted
 
 from layerwise.config import load_study
 from layerwise.config_reading import check_files
