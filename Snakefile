@@ -8,6 +8,9 @@ min_version("9.0")
 configfile: "config.yaml"
 
 
+report: "rules/captions/study.rst"
+
+
 include: "rules/common.smk"
 include: "rules/models.smk"
 include: "rules/data.smk"

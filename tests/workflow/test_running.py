@@ -97,3 +97,16 @@ def test_the_answer_names_the_best_layer_and_the_report(finished: Workspace) -> 
     assert "topic" in done.stdout
     assert "results/report.html" in done.stdout
     assert "activations" in done.stdout
+
+
+def test_the_report_holds_every_figure_with_its_caption(finished: Workspace) -> None:
+    run = finished.snakemake("--report", "report.html")
+    assert run.status == 0, run.output[-3000:]
+    page = finished.path("report.html").read_text("utf-8")
+    figures = [path.name for path in finished.path("results/figures").glob("*.png")]
+    assert len(figures) > 8
+    assert all(name in page for name in figures)
+    assert "Score of every layer against depth" in page  # the caption of the figure scores
+    assert "can one know it without labels" in page
+    assert "neox" in page
+    finished.path("report.html").unlink()
