@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from layerwise.config_reading import sentence
 from layerwise.errors import ConfigError
-from layerwise.packages import file_digest
+from layerwise.packages import file_digest, folder_digest
 
 NAME_PATTERN = r"^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._@-]{0,99}\Z"
 WINDOWS_DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{i}" for port in ("com", "lpt") for i in range(1, 10))}
@@ -152,7 +152,9 @@ class DatasetSource(Closed):
 
     @property
     def file_digest(self) -> str | None:
-        """sha256 of the file of a ``table`` source, so that its content decides whether to run again."""
+        """Digest of a ``table`` file or of an image folder's listing, so that a change of it is noticed; None for others."""
+        if self.image_folder is not None:
+            return folder_digest(Path(self.image_folder.path).expanduser())
         if self.table is None:
             return None
         return file_digest(self.table.path) if Path(self.table.path).is_file() else "absent"

@@ -57,3 +57,16 @@ def file_digest(path: str | os.PathLike[str]) -> str:
     """Return the sha256 of a file."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def folder_digest(path: Path) -> str:
+    """Return the sha256 of the names, sizes and times of the files two levels below ``path``.
+
+    Their content is not read: a folder may hold a million images, and this runs whenever the workflow is read.
+    """
+    state = hashlib.sha256()
+    for file in sorted(path.glob("*/*")):
+        facts = file.stat()
+        line = f"{file.relative_to(path)}\x1f{facts.st_size}\x1f{facts.st_mtime_ns}\x1e"
+        state.update(line.encode("utf-8", "surrogateescape"))
+    return state.hexdigest()

@@ -1,9 +1,10 @@
 """The plan with two modalities: who reads what, what is absent and why, and what does not fit together."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from layerwise.config import Study, load_study
+from layerwise.config import DatasetSource, Study, load_study
 from layerwise.errors import ConfigError
 from layerwise.metrics.registry import load_metric
 from layerwise.plan import dataset_plans, looked_up, metric_cells, runs
@@ -117,3 +118,16 @@ def test_a_model_is_not_kept_to_a_task_that_owns_no_vectors() -> None:
     models = [{"name": "seer", "source": {"path": "y"}, "loader": "vision", "datasets": ["letter"]}]
     with pytest.raises(ConfigError, match=r"'datasets' names 'letter'.*'glyphs'"):
         study(models=models)
+
+
+def test_a_changed_image_folder_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "cat").mkdir()
+    picture = tmp_path / "cat" / "1.png"
+    picture.write_bytes(b"one")
+    source = DatasetSource.model_validate({"image_folder": {"path": str(tmp_path)}})
+    before = source.file_digest
+    assert source.file_digest == before
+    picture.write_bytes(b"another")
+    changed = source.file_digest
+    (tmp_path / "cat" / "2.png").write_bytes(b"new")
+    assert len({before, changed, source.file_digest}) == 3
