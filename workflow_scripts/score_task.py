@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from snakemake.iocontainers import snakemake
 
 
-def main(output: str, activations: str, spec: str, origin: dict[str, Any], progress: Progress) -> None:
+def main(output: str, activations: str, spec: str, code: str, seed: int, progress: Progress) -> None:
     """Score the layers in an activation file on the task whose spec.json is ``spec``."""
     kind = load_kind(read_record(spec, "options")["options"]["type"])
     files = kind.load(Path(spec).parent)
+    origin = provenance(code, seed, *kind.VERSIONS)
     layers: dict[str, list[dict[str, Any]]] = {}
     items: dict[str, list[list[float]]] = {}
     with Activations(activations) as store:
@@ -45,5 +46,11 @@ def main(output: str, activations: str, spec: str, origin: dict[str, Any], progr
 
 if "snakemake" in globals():
     with rule_log(snakemake.log[0], f"score_task {snakemake.wildcards.task} of {snakemake.wildcards.model}") as report:
-        where = provenance(snakemake.params.code, snakemake.params.seed, "scikit-learn")
-        main(snakemake.output[0], snakemake.input.activations, snakemake.input.spec, where, report)
+        main(
+            snakemake.output[0],
+            snakemake.input.activations,
+            snakemake.input.spec,
+            snakemake.params.code,
+            snakemake.params.seed,
+            report,
+        )

@@ -3,15 +3,6 @@
 CAPTIONS = Path(workflow.basedir) / "rules" / "captions"
 
 
-FIGURE_TABLES = (
-    "metrics",
-    "scores",
-    "layer_summary",
-    "correlations",
-    "layer_selection",
-)
-
-
 FIGURE_OPTIONS = {
     "headline": {"headline_readout": STUDY.headline_readout},
     "valley": {"dataset": STUDY.headline_dataset},
@@ -22,9 +13,7 @@ FIGURE_OPTIONS = {
 def figure_tables(wildcards):
     """Return the tables this study has, by name."""
     present = ["metrics", "scores", *(TABLES if TASKS else [])]
-    return {
-        name: f"results/tables/{name}.csv" for name in FIGURE_TABLES if name in present
-    }
+    return {name: f"results/tables/{name}.csv" for name in present}
 
 
 def figure_options(wildcards):
@@ -48,17 +37,12 @@ def figure_code(wildcards):
 
 def figure_section(wildcards):
     """Return the section of the report a figure belongs to."""
-    return (
-        "Metrics"
-        if wildcards.figure.startswith("metric_")
-        or wildcards.figure in ("valley", "released")
-        else "Answers"
-    )
+    of_metrics = figure_module(wildcards.figure) in ("metric", "valley", "released")
+    return "Metrics" if of_metrics else "Answers"
 
 
 def figure_caption(wildcards):
-    """Return the caption of a figure: what it shows, how to read it, and the samples it rests on."""
-    text = (
+    """Return the caption of a figure: what it shows and how to read it; n is in the figure."""
+    return (
         (CAPTIONS / f"{figure_module(wildcards.figure)}.rst").read_text("utf-8").strip()
     )
-    return text

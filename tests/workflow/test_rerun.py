@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -106,6 +107,11 @@ def test_a_new_dataset_runs_that_dataset_only(finished: Workspace) -> None:
         pending = finished.pending()
     assert (pending["prepare_dataset"], pending["extract_activations"], pending["compute_metric"]) == (1, 2, 2)
     assert "score_task" not in pending
+
+
+def test_a_task_record_names_the_version_of_its_evaluator(finished: Workspace) -> None:
+    record = json.loads(finished.path("results/tasks/neox/topic.json").read_text("utf-8"))
+    assert {"mteb", "scikit-learn"} <= set(record["provenance"]["versions"])
 
 
 def test_new_file_times_run_nothing(finished: Workspace) -> None:
