@@ -110,9 +110,10 @@ def figure_names():
     names += ["valley"] if "prompt_entropy" in METRICS else []
     names += ["released"] if METRICS else []
     names += ["scores", "gains"] if TASKS else []
-    return names + (
+    names += (
         ["metric_vs_score", "correlations", "selection"] if TASKS and METRICS else []
     )
+    return names + figures_of_models()
 
 
 def final_targets():

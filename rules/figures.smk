@@ -10,6 +10,7 @@ rule draw_figure:
             "results/figures/{figure}.png",
             caption="captions/figure.rst",
             category=figure_section,
+            labels=figure_label,
         ),
     log:
         "results/logs/draw_figure/{figure}.log",

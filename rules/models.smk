@@ -15,6 +15,7 @@ rule download_model:
     threads: 1
     params:
         source=model_source,
+        loader=model_loader,
         code=adapter_digest("download_model"),
     script:
         "../workflow_scripts/download_model.py"

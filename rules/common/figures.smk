@@ -1,13 +1,27 @@
 """What the rules of stage figures ask: named input and param functions."""
 
+from layerwise.figures.registry import OF_ONE_MODEL, SEPARATOR, resolve
+from layerwise.metrics.cases import COMMON
+
 CAPTIONS = Path(workflow.basedir) / "rules" / "captions"
-
-
-FIGURE_OPTIONS = {
-    "headline": {"headline_readout": STUDY.headline_readout},
-    "valley": {"dataset": STUDY.headline_dataset},
-    "released": {"dataset": STUDY.headline_dataset},
+TRAINED = [name for name, entry in MODELS.items() if not entry.source.random]
+TWINS = {
+    entry.source.random.like: name
+    for name, entry in reversed(MODELS.items())
+    if entry.source.random
 }
+OF_METRICS = ("metric", "valley", "released", "model_metrics")
+
+
+def figures_of_models():
+    """Return the figures of each trained model that has tasks or metrics, such as scores~minilm-l6."""
+    cells = {"scores": TASK_CELLS, "metrics": METRIC_CELLS}
+    return [
+        f"{kind}{SEPARATOR}{model}"
+        for model in TRAINED
+        for kind in OF_ONE_MODEL
+        if model in {cell[0] for cell in cells[kind]}
+    ]
 
 
 def figure_tables(wildcards):
@@ -17,32 +31,76 @@ def figure_tables(wildcards):
 
 
 def figure_options(wildcards):
-    """Return what a figure takes from the config."""
-    return FIGURE_OPTIONS.get(wildcards.figure, FIGURE_OPTIONS["headline"])
-
-
-def figure_module(name):
-    """Return the file in figures/ that draws ``name``: metric_dime is drawn by metric.py."""
-    return (
-        "metric" if name.startswith("metric_") and name != "metric_vs_score" else name
-    )
+    """Return what a figure takes from the config, beside what its name says."""
+    figure, own = resolve(wildcards.figure)
+    dataset = {"dataset": STUDY.headline_dataset}
+    headline = {"headline_readout": STUDY.headline_readout}
+    if figure in ("valley", "released"):
+        return dataset
+    twin = {"twin": TWINS.get(own.get("model"), "")}
+    return headline | {
+        "model_scores": twin,
+        "model_metrics": twin | dataset,
+    }.get(figure, {})
 
 
 def figure_code(wildcards):
     """Return the digest of the code that draws this figure."""
-    return adapter_digest(
-        "draw_figure", f"figures/{figure_module(wildcards.figure)}.py"
-    )
+    return adapter_digest("draw_figure", f"figures/{resolve(wildcards.figure)[0]}.py")
 
 
 def figure_section(wildcards):
-    """Return the section of the report a figure belongs to."""
-    of_metrics = figure_module(wildcards.figure) in ("metric", "valley", "released")
-    return "Metrics" if of_metrics else "Answers"
+    """Return the section of the report a figure belongs to; the report sorts them by name."""
+    figure, own = resolve(wildcards.figure)
+    if "model" in own:
+        return f"Model {own['model']}"
+    return "Metrics" if figure in OF_METRICS else "Answers"
+
+
+def figure_label(wildcards, input):
+    """Return the subject of a figure with n, read from the tables when the report is made.
+
+    It is one label, because the report makes a switch of a second one that has two values, each in half of the
+    figures of a section, and then finds no figure for most of its positions.
+    """
+    from layerwise.figures.reading import read_tables
+    from layerwise.figures.report import subject
+
+    name, tables = wildcards.figure, read_tables(dict(input.items()))
+    return {"figure": subject(name, tables, figure_options(wildcards))}
 
 
 def figure_caption(wildcards):
-    """Return the caption of a figure: what it shows and how to read it; n is in the figure."""
-    return (
-        (CAPTIONS / f"{figure_module(wildcards.figure)}.rst").read_text("utf-8").strip()
-    )
+    """Return the caption of a figure: what it shows, how to read it, and its readouts, recipes and null."""
+    figure, own = resolve(wildcards.figure)
+    text = (CAPTIONS / f"{figure}.rst").read_text("utf-8").strip()
+    return "\n\n".join([text, " ".join(caption_facts(figure, own))]).strip()
+
+
+def caption_facts(figure, own):
+    """Return sentences on the readouts, recipes, null and twin that the config asks for."""
+    readouts = ", ".join(entry.name for entry in STUDY.readouts)
+    facts = []
+    if figure not in ("valley", "released"):
+        facts += [f"Readouts: {readouts}; headline: {STUDY.headline_readout}."]
+    if figure in OF_METRICS:
+        drawn = {own["metric"]} if "metric" in own else set(METRICS)
+        draws = {
+            entry.parameters.get("null_draws", COMMON["null_draws"])
+            for entry in STUDY.metrics
+            if entry.name in drawn
+        }
+        counts = " or ".join(map(str, sorted(draws)))
+        facts += [f"Recipes: {', '.join(STUDY.recipes)}."]
+        facts += [f"Null: the mean over {counts} Gaussian draws."]
+    if "model" in own:
+        twin = TWINS.get(own["model"])
+        cells = METRIC_CELLS if figure in OF_METRICS else TASK_CELLS
+        facts += [
+            (
+                f"Untrained twin: {twin}."
+                if twin in {cell[0] for cell in cells}
+                else "No untrained twin was run on these."
+            )
+        ]
+    return facts

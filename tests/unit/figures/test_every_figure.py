@@ -4,18 +4,21 @@ import numpy as np
 import pandas as pd
 import pytest
 import synthetic
-from layerwise.errors import ConfigError, FileError
-from layerwise.figures.registry import FIGURES, load_figure, resolve
+from layerwise.errors import FileError
+from layerwise.figures.registry import OF_ALL_MODELS, load_figure, resolve
 from looking import all_text, faults, panels
 from matplotlib.figure import Figure
 
 NAMES = [
-    *(name for name in FIGURES if name != "metric"),
+    *OF_ALL_MODELS,
+    "scores~minilm-l6",
+    "metrics~minilm-l6",
     "metric_prompt_entropy",
     "metric_effective_rank",
     "metric_lidar",
     "metric_dime",
 ]
+ALONE = {"valley", "released"}  # drawn from metrics only
 
 
 def draw(name: str, tables: dict[str, pd.DataFrame]) -> Figure:
@@ -62,8 +65,9 @@ def test_a_study_without_tasks(name: str) -> None:
     tables = synthetic.build({"minilm-l6": 7}, {})
     empty = dict.fromkeys(("scores", "layer_summary", "correlations", "layer_selection"), pd.DataFrame())
     figure = draw(name, tables | empty)
-    on_metrics_only = {"metric_prompt_entropy", "metric_effective_rank", "metric_lidar", "metric_dime", "valley", "released"}
-    assert bool(panels(figure)) == (name in on_metrics_only)
+    assert bool(panels(figure)) == (
+        (name.startswith(("metric_", "metrics~")) and name != "metric_vs_score") or name in ALONE
+    )
 
 
 @pytest.mark.parametrize("name", ["scores", "metric_curvature", "correlations"])
@@ -97,17 +101,6 @@ def test_long_names_are_cut() -> None:
     for name in ("scores", "gains", "metric_prompt_entropy", "correlations", "selection", "valley", "metric_vs_score"):
         figure = draw(name, tables)
         assert faults(figure) == {}, name
-
-
-def test_registry_names_files() -> None:
-    assert resolve("scores") == ("scores", {})
-    assert resolve("metric_dime") == ("metric", {"metric": "dime"})
-    assert resolve("metric_vs_score") == ("metric_vs_score", {})
-    assert all(load_figure(name).QUESTION for name in FIGURES)
-    with pytest.raises(ConfigError, match="no figure 'metric'"):
-        resolve("metric")
-    with pytest.raises(ConfigError, match="metric_NAME"):
-        resolve("bars")
 
 
 def test_a_table_that_lacks_columns_is_refused(study: dict[str, pd.DataFrame]) -> None:

@@ -3,18 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from layerwise.figures import reading, style
-from layerwise.figures.labels import end_labels, levels, place, room_for
+from layerwise.figures.labels import end_labels, room_for
+from layerwise.figures.metric_panel import LEVELS, count, curves, draw_part, saturated, values_of
 
 QUESTION = "How does {} change over depth?"
 COLUMNS = 5
 ROWS = 12
-LEVELS = {"readout": "pooled", "recipe": "token level"}
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Row:
     def names(self) -> list[str]:
         """Return the end labels of the row."""
         last = self.rows[self.rows["dataset"] == self.datasets()[-1]]
-        return [*_curves(last, self.level), "untrained" if len(self.twin) else ""]
+        return [*curves(last, self.level), "untrained" if len(self.twin) else ""]
 
 
 def _derived(dataset: str) -> bool:
@@ -104,73 +103,22 @@ def _draw_row(axes: list[Axes], row: Row, how: reading.Measure, right: float, li
     datasets = row.datasets()
     shown = row.rows[row.rows["dataset"].isin(datasets)]
     twin = row.twin[row.twin["dataset"].isin(datasets)]
-    values = pd.concat([shown["y"], shown["y"] + shown["band"], shown["y"] - shown["band"], twin["y"], shown["null"]])
-    values = pd.concat([values, shown[shown[row.level] == row.headline]["broken"]])
+    values = values_of(shown, row.level, row.headline, twin)
     label = reading.first(shown["y_unit"])
     heading = f"{row.model}: {reading.layers_of(row.rows)}, {LEVELS[row.level]}"
-    heading += "" if lines > 1 else f", {_count(shown)}"
+    heading += "" if lines > 1 else f", {count(shown)}{saturated(shown)}"
     style.heading(axes[0], heading, lines, 0 if len(axes) > 1 else style.size_of(axes[0])[0] + right)
     for panel, dataset in zip(axes, datasets, strict=False):
         part = shown[shown["dataset"] == dataset]
         style.value_axis(panel, values, label if panel is axes[0] else "", how.scale, (0.12, 0.27 / style.size_of(panel)[1]))
-        style.panel_title(panel, *(dataset, _count(part))[:lines], extra=0.15)
+        style.panel_title(panel, *(dataset, count(part) + saturated(part))[:lines], extra=0.15)
         panel.tick_params(labelleft=panel is axes[0])
         style.depth_axis(panel, label=False)
-        ends = _lines(panel, part, row.level, twin[twin["dataset"] == dataset])
-        levels(panel, _nulls(part, row.level))
-        _broken_pairs(panel, part[part[row.level] == row.headline])
+        ends = draw_part(panel, part, row.level, row.headline, twin[twin["dataset"] == dataset])
         if panel is axes[len(datasets) - 1]:
             end_labels(panel, ends, right)
     for panel in axes[len(datasets) :]:
         panel.set_axis_off()
-
-
-def _lines(axes: Axes, part: pd.DataFrame, level: str, twin: pd.DataFrame) -> list[tuple[str, str, float]]:
-    groups = {str(name): rows for name, rows in part.groupby(level, sort=False)}
-    depth, values = reading.curve(twin, "y")
-    ends = [("untrained", style.GREY, float(values[-1]))] if len(values) else []
-    if len(values):
-        style.line(axes, depth, values, "untrained", color=style.GREY, linestyle="-", zorder=1.8)
-    for name, (depth, values) in _curves(part, level).items():
-        rows = groups[style.base(name)]
-        pale = bool(rows["saturated"].any())
-        band = reading.curve(rows, "band")[1]
-        style.line(axes, depth, values, name, alpha=0.35 if pale else 1.0)
-        axes.fill_between(depth, values - band, values + band, color=style.colour(name), alpha=0.15, linewidth=0)
-        ends.append((name, style.colour(name), _last(values)))
-    return ends
-
-
-def _curves(part: pd.DataFrame, level: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    groups = part.groupby(level, sort=False)
-    return reading.merge_equal({str(name): reading.curve(rows, "y") for name, rows in groups})
-
-
-def _broken_pairs(axes: Axes, part: pd.DataFrame) -> None:
-    depth, values = reading.curve(part, "broken")
-    known = np.flatnonzero(np.isfinite(values))
-    if len(known):
-        style.line(axes, depth, values, "broken pairs", color=style.INK, linestyle=":", marker="", linewidth=0.9)
-        place(axes, "broken pairs", [(float(depth[at]), float(values[at])) for at in known])
-
-
-def _last(values: np.ndarray) -> float:
-    finite = values[np.isfinite(values)]
-    return float(finite[-1]) if len(finite) else float("nan")
-
-
-def _nulls(part: pd.DataFrame, level: str) -> list[tuple[float, str, str, str]]:
-    found = part.dropna(subset=["null"]).groupby(level, sort=False)["null"].mean()
-    lines = [(float(value), "null", style.colour(str(name)), "--") for name, value in found.items()]
-    if len(found) and np.ptp(found) <= 0.01 * np.abs(found).max():
-        return [(float(found.mean()), "null", style.INK, "--")]
-    return lines
-
-
-def _count(part: pd.DataFrame) -> str:
-    low, high = part["n"].min(), part["n"].max()
-    pale = ", saturated" if part["saturated"].any() else ""
-    return (f"n = {low:.0f}" if low == high else f"n = {low:.0f} to {high:.0f}") + pale
 
 
 def _notes(frame: pd.DataFrame, how: reading.Measure) -> list[str]:

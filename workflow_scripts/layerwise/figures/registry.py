@@ -16,23 +16,37 @@ FIGURES = {
         "selection",
         "valley",
         "released",
+        "model_scores",
+        "model_metrics",
     )
 }
 PREFIX = "metric_"
+SEPARATOR = "~"  # in no name of a model, so that no model's figure can be taken for another figure
+OF_ONE_MODEL = {"scores": "model_scores", "metrics": "model_metrics"}
+OF_ALL_MODELS = [name for name in FIGURES if name not in ("metric", *OF_ONE_MODEL.values())]
 
 
 def resolve(name: str) -> tuple[str, dict[str, str]]:
-    """Return the figure and the options that a file name stands for: ``metric_dime`` is ``metric`` of ``dime``.
+    """Return the figure and the options that a file name stands for.
+
+    ``metric_dime`` is ``metric`` of ``dime``, ``scores~minilm-l6`` is ``model_scores`` of ``minilm-l6``.
 
     Raises:
         ConfigError: no figure has this name.
     """
-    if name in FIGURES and name != "metric":
+    kind, _, model = name.partition(SEPARATOR)
+    if model and kind in OF_ONE_MODEL:
+        return OF_ONE_MODEL[kind], {"model": model}
+    if name in OF_ALL_MODELS:
         return name, {}
-    if name.startswith(PREFIX) and name != PREFIX:
-        return "metric", {"metric": name.removeprefix(PREFIX)}
-    known = ", ".join(figure for figure in FIGURES if figure != "metric")
-    raise ConfigError(f"there is no figure {name!r}; write one of {known}, or metric_NAME for one metric.")
+    metric = name.removeprefix(PREFIX)
+    if metric not in ("", name) and SEPARATOR not in name:
+        return "metric", {"metric": metric}
+    known = ", ".join(OF_ALL_MODELS)
+    raise ConfigError(
+        f"there is no figure {name!r}; write one of {known}, or metric_NAME for one metric, "
+        "or scores~NAME or metrics~NAME for one model."
+    )
 
 
 def load_figure(name: str) -> ModuleType:

@@ -204,10 +204,13 @@ def value_axis(
     finite = np.array([value for value in values if math.isfinite(value) and (scale == "linear" or value > 0)])
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
     if scale == "log" and len(finite):
-        low, high = low / 1.25, high * 1.4
+        span = high / low
+        low, high = low / max(1.25, span ** free[0]), high * max(1.4, span ** free[1])
         axes.set_yscale("log", nonpositive="mask")
-        ticks = [digit * 10.0**power for power in range(-6, 9) for digit in (1, 2, 5)]
-        inside = [tick for tick in ticks if low <= tick <= high]
+        steps = [digit * 10.0**power for power in range(-6, 9) for digit in range(1, 10)]
+        every = [tick for tick in steps if low <= tick <= high]
+        inside = [tick for tick in every if f"{tick:e}"[0] in "125"]
+        inside = inside if len(inside) > 1 else every
         while len(inside) > 5:
             inside = inside[::2]
         axes.yaxis.set_major_locator(FixedLocator(inside))

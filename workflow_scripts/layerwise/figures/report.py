@@ -1,0 +1,80 @@
+"""What the report says of a figure before it is opened: its subject and n, read from the finished tables.
+
+n is known only after the run, so it cannot stand in a caption, which is a parameter of the rule.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from layerwise.figures import model_metrics, reading, registry
+
+SUBJECTS = {
+    "scores": "scores of every layer",
+    "gains": "gain over the last layer",
+    "metric_vs_score": "metrics against scores",
+    "correlations": "correlation of metrics and scores",
+    "selection": "layers picked without labels",
+    "valley": "compression valley",
+    "released": "definition and authors' code",
+    "model_scores": "scores on every task",
+    "model_metrics": "metrics",
+}
+
+
+def subject(name: str, tables: Mapping[str, pd.DataFrame], options: Mapping[str, Any]) -> str:
+    """Return such as "scores of every layer, n = 160 to 1225 test items".
+
+    Args:
+        name: the file name of the figure, as ``registry.resolve`` takes it.
+        tables: the result tables by name.
+        options: what the figure takes from the config.
+
+    Raises:
+        ConfigError: no figure has this name.
+    """
+    figure, own = registry.resolve(name)
+    title = reading.measure(own["metric"]).title if "metric" in own else SUBJECTS[figure]
+    return ", ".join(part for part in (title, *_counted(figure, tables, {**options, **own})) if part)
+
+
+def _counted(figure: str, tables: Mapping[str, pd.DataFrame], options: Mapping[str, Any]) -> list[str]:
+    if figure in ("scores", "gains", "model_scores"):
+        rows = reading.table(tables, "scores").dropna(subset=["layer", "score"])
+        rows = rows[rows["model"] == options["model"]] if "model" in options else rows
+        return [_span(rows["n_items"], "test items")]
+    if figure in ("correlations", "metric_vs_score"):
+        rows = _of_trained(reading.table(tables, "correlations"))
+        rows = rows[rows["layers"] == "all"]
+        return [_span(rows["n_layers"], "layers"), _span(rows["n_tasks"], "tasks")]
+    if figure == "selection":
+        return [_span(_of_trained(reading.table(tables, "layer_selection"))["n_tasks"], "tasks")]
+    return [_span(_samples(figure, tables, options), "samples")]
+
+
+def _of_trained(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows[rows["model"].isin(reading.trained(rows["model"]))]
+
+
+def _samples(figure: str, tables: Mapping[str, pd.DataFrame], options: Mapping[str, Any]) -> pd.Series:
+    """Return n of the metric values that a figure draws from."""
+    if figure == "model_metrics":
+        headlines = {"readout": "", "recipe": ""}
+        found = model_metrics.parts(tables, options["model"], options["twin"], options["dataset"], headlines)
+        return pd.concat([pd.Series(dtype=float), *(part.rows["n"] for part in found)])
+    rows = reading.table(tables, "metrics").dropna(subset=["value"])
+    if figure == "released":
+        return rows[rows["variant"] == "released"]["n"]
+    metric = options.get("metric", "prompt_entropy")
+    rows = reading.metric_rows(rows, metric)
+    named = rows[rows["dataset"] == options["dataset"]] if figure == "valley" else rows
+    return (named if len(named) else rows)["n"]
+
+
+def _span(values: pd.Series, what: str) -> str:
+    known = values.dropna()
+    if known.empty:
+        return ""
+    low, high = known.min(), known.max()
+    return f"n = {low:.0f} {what}" if low == high else f"n = {low:.0f} to {high:.0f} {what}"
