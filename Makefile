@@ -10,7 +10,7 @@ RUN := $(VENV)/bin/python
 # Paths stay relative, so that a checkout in a folder with spaces works.
 STAMP := $(VENV)/.installed
 
-.PHONY: demo run test lint install answer report clean
+.PHONY: demo run test lint install answer report published bench clean
 
 demo: run report answer
 
@@ -32,6 +32,15 @@ report: $(STAMP)
 
 answer: $(STAMP)
 	$(RUN) tools/answer.py
+
+# The study's published numbers: DIR is the folder, MODEL pairs ours with theirs (MODEL=pythia-410m=Pythia/410m/main).
+published: $(STAMP)
+	$(RUN) tools/published.py "$(DIR)" $(MODEL)
+
+# What reading every layer costs over the bare forward pass (paired in one run; about ten minutes).
+bench: $(STAMP)
+	$(RUN) -m snakemake --cores $(CORES) --quiet all -- results/models/smollm2-135m/manifest.json results/data/bible/samples.parquet
+	OMP_NUM_THREADS=1 $(RUN) -m benchmarks.extraction
 
 test: $(STAMP)
 	$(RUN) -m pytest $(TESTS)

@@ -1,4 +1,4 @@
-"""Stage tasks: what a task asks for, and the score of every layer on it, from stored vectors."""
+"""Stage tasks: what a task asks for, and every layer's score on it: from stored vectors, or of attention probes."""
 
 
 rule prepare_task:
@@ -37,6 +37,8 @@ rule score_task:
         "results/logs/score_task/{model}/{task}.log",
     benchmark:
         "results/benchmarks/score_task/{model}/{task}.tsv"
+    wildcard_constraints:
+        task=one_of(LOOKED_UP),
     conda:
         ENVIRONMENT
     threads: 1
@@ -45,3 +47,28 @@ rule score_task:
         code=score_code,
     script:
         "../workflow_scripts/score_task.py"
+
+
+rule probe_attention:
+    input:
+        model="results/models/{model}/manifest.json",
+        samples=task_samples,
+        dataset=probe_dataset,
+        spec="results/data/{task}/task/spec.json",
+    output:
+        "results/tasks/{model}/{task}.json",
+    log:
+        "results/logs/probe_attention/{model}/{task}.log",
+    benchmark:
+        "results/benchmarks/probe_attention/{model}/{task}.tsv"
+    wildcard_constraints:
+        task=one_of(PROBED),
+    priority: 1
+    conda:
+        ENVIRONMENT
+    threads: extraction_threads
+    params:
+        model=probe_model,
+        code=probe_code,
+    script:
+        "../workflow_scripts/probe_attention.py"

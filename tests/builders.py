@@ -9,15 +9,20 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from torch import nn
 from transformers import (
     BertConfig,
-    BertModel,
+    CLIPTextConfig,
+    Gemma3TextConfig,
     GPT2Config,
-    GPT2Model,
     GPTNeoXConfig,
-    GPTNeoXModel,
     LlamaConfig,
-    LlamaModel,
+    Mamba2Config,
+    MambaConfig,
+    ModernBertConfig,
     PreTrainedTokenizerFast,
+    Qwen2Config,
+    Qwen3Config,
+    RobertaConfig,
 )
+from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
 LAYERS, WIDTH, POSITIONS = 3, 32, 48
 WORDS = [f"w{i}" for i in range(56)]
@@ -38,22 +43,36 @@ _GPT2 = {
     "n_positions": POSITIONS,
     "initializer_range": 0.3,
 }
+_GROUPED = {**_SIZES, "num_key_value_heads": 2}
+_STATE_SPACE = {"vocab_size": 64, "hidden_size": WIDTH, "num_hidden_layers": LAYERS, "initializer_range": 0.3}
+_SPECIAL = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 2}
 FAMILIES = {
-    "llama": (LlamaModel, LlamaConfig(**_SIZES)),
-    "neox": (GPTNeoXModel, GPTNeoXConfig(**_SIZES)),
-    "gpt2": (GPT2Model, GPT2Config(**_GPT2, bos_token_id=2, eos_token_id=2)),
-    "bert": (BertModel, BertConfig(**_SIZES)),
+    "llama": LlamaConfig(**_SIZES),
+    "qwen2": Qwen2Config(**_GROUPED),
+    "qwen3": Qwen3Config(**_GROUPED, head_dim=8),
+    "gemma3": Gemma3TextConfig(**_GROUPED, **_SPECIAL, head_dim=8, sliding_window=8, sliding_window_pattern=2),
+    "neox": GPTNeoXConfig(**_SIZES),
+    "gpt2": GPT2Config(**_GPT2, bos_token_id=2, eos_token_id=2),
+    "mamba": MambaConfig(**_STATE_SPACE, state_size=8),
+    # chunk_size: texts are padded to whole chunks inside the model
+    "mamba2": Mamba2Config(**_STATE_SPACE, state_size=16, num_heads=8, head_dim=8, n_groups=1, chunk_size=16),
+    "clip-text": CLIPTextConfig(**_SIZES, **_SPECIAL, projection_dim=16),
+    "bert": BertConfig(**_SIZES),
+    "roberta": RobertaConfig(**{**_SIZES, "max_position_embeddings": POSITIONS + 1}, pad_token_id=0, bos_token_id=3),
+    "modernbert": ModernBertConfig(**_SIZES, **_SPECIAL, cls_token_id=3, sep_token_id=4, local_attention=8),
 }
+ENCODERS = ("bert", "roberta", "modernbert")
 
 
 def model(family: str, seed: int = 0) -> nn.Module:
     """A model of ``family`` with random weights, norms and biases included."""
-    kind, config = FAMILIES[family]
+    config = FAMILIES[family]
     torch.manual_seed(seed)
-    made = kind(config).eval()
+    made = MODEL_MAPPING[type(config)](config).eval()
     with torch.no_grad():
-        for parameter in made.parameters():
-            if parameter.ndim == 1:  # a norm of ones and zeros would hide whether its gain is applied
+        for name, parameter in made.named_parameters():
+            # A norm of ones and zeros would hide whether its gain is applied; a state space's decay must stay what it is.
+            if parameter.ndim == 1 and not name.endswith(("A_log", "dt_bias", ".D")):
                 parameter.add_(0.3 * torch.randn_like(parameter))
     return made
 
@@ -75,7 +94,7 @@ def tokenizer(special: bool = False, pad: bool = True) -> PreTrainedTokenizerFas
 def save(folder: Path, family: str, dtype: torch.dtype = torch.float32) -> Path:
     """Save a model of ``family`` and its tokenizer as a Hugging Face folder."""
     model(family).to(dtype).save_pretrained(folder)
-    tokenizer(special=family == "bert").save_pretrained(folder)
+    tokenizer(special=family in ENCODERS).save_pretrained(folder)
     return folder
 
 

@@ -18,6 +18,7 @@ STAGES = (
     ("metrics", "compute_metric"),
     ("tasks", "prepare_task"),
     ("tasks", "score_task"),
+    ("tasks", "probe_attention"),
     ("tables", "collect_records"),
     ("tables", "build_table"),
     ("figures", "draw_figure"),

@@ -10,11 +10,17 @@ if TYPE_CHECKING:
     from snakemake.iocontainers import snakemake
 
 
-def main(manifest: str, name: str, source: dict[str, Any], twin: str | None) -> None:
+def main(manifest: str, name: str, source: dict[str, Any], twin: str | None, loader: str) -> None:
     """Download model ``name`` from ``source``, or draw the weights of the untrained twin of the one in ``twin``."""
-    download(Path(manifest), name, source, Path(twin) if twin else None)
+    download(Path(manifest), name, source, Path(twin) if twin else None, loader)
 
 
 if "snakemake" in globals():
     with rule_log(snakemake.log[0], f"download_model {snakemake.wildcards.model}"):
-        main(snakemake.output[0], snakemake.wildcards.model, snakemake.params.source, snakemake.input.get("like"))
+        main(
+            snakemake.output[0],
+            snakemake.wildcards.model,
+            snakemake.params.source,
+            snakemake.input.get("like"),
+            snakemake.params.loader,
+        )

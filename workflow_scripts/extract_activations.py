@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from layerwise.activations.extract import Request, extract
-from layerwise.models.device import resolve
+from layerwise.models.device import resolve, weight_bytes
 from layerwise.models.manifest import verified_weights
 from layerwise.models.registry import load_loader
 from layerwise.progress import Progress, rule_log
@@ -21,7 +21,8 @@ def main(output: str, inputs: dict[str, str], model: dict[str, Any], collect: di
     """Extract; ``model`` is the config's entry, ``collect`` the readouts, recipes and storage that are wanted."""
     weights, manifest = verified_weights(Path(inputs["model"]))
     dataset = read_record(inputs["dataset"], "name", "digest")
-    loaded = load_loader(model["loader"]).load_entry(weights, model, resolve(model["device"]))
+    device = resolve(model["device"], weight_bytes(manifest["parameters"], model["dtype"]))
+    loaded = load_loader(model["loader"]).load_entry(weights, model, device)
     samples = Path(inputs["samples"])
     request = Request(
         model=model["name"],

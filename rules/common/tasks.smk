@@ -1,5 +1,11 @@
 """What the rules of stage tasks ask: named input and param functions."""
 
+from layerwise.config_probe import ATTENTION_PROBE, DEFAULTS as PROBE_DEFAULTS
+
+# Tasks that run the model themselves, and those that look its vectors up.
+PROBED = [name for name, entry in TASKS.items() if entry.type == ATTENTION_PROBE]
+LOOKED_UP = [name for name in TASKS if name not in PROBED]
+
 
 def task_samples(wildcards):
     """Return the samples a task is drawn from."""
@@ -15,7 +21,9 @@ def task_activations(wildcards):
 
 def task_options(wildcards):
     """Return the config's entry of a task."""
-    return TASKS[wildcards.task].model_dump(exclude={"name"})
+    entry = TASKS[wildcards.task]
+    others = set() if entry.type == ATTENTION_PROBE else set(PROBE_DEFAULTS)
+    return entry.model_dump(exclude={"name", *others})
 
 
 def kind_file(wildcards):
@@ -31,3 +39,20 @@ def prepare_code(wildcards):
 def score_code(wildcards):
     """Return the digest of the code that scores this type of task."""
     return adapter_digest("score_task", kind_file(wildcards))
+
+
+def probe_dataset(wildcards):
+    """Return the manifest of the dataset a task is drawn from."""
+    return f"results/data/{TASKS[wildcards.task].dataset}/manifest.json"
+
+
+def probe_model(wildcards):
+    """Return the config's entry of a model, without what does not change its probes."""
+    entry = extraction_model(wildcards)
+    return {key: value for key, value in entry.items() if key != "batch_tokens"}
+
+
+def probe_code(wildcards):
+    """Return the digest of the probe and of the loader of this kind of model."""
+    loader = LOADERS[MODELS[wildcards.model].loader]
+    return adapter_digest("probe_attention", module_file(loader))

@@ -5,10 +5,23 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pytest
 import torch
 from transformers import ViTConfig, ViTModel
 
 from tests.workflow.conftest import Workspace
+
+PROBE = {
+    "name": "attended",
+    "type": "attention_probe",
+    "dataset": "glyphs",
+    "label": "quadrant",
+    "train": 40,
+    "test": 20,
+    "epochs": 2,
+    "batch": 16,
+    "seeds": [0, 1],
+}
 
 
 def save_vit(folder: Path) -> None:
@@ -48,7 +61,8 @@ def study() -> dict[str, Any]:
                 "label": "quadrant",
                 "train": 40,
                 "test": 20,
-            }
+            },
+            PROBE,
         ],
         "headline_dataset": "glyphs",
         "metrics": [
@@ -80,6 +94,9 @@ def test_images_run_to_scores_and_to_the_choice_of_a_layer(workspace: Workspace)
     assert set(layered["layer"].astype(float).astype(int)) == {0, 1, 2, 3}
     assert pd.to_numeric(layered["score"]).between(0, 1).all()
 
+    for model in ("vit", "twin"):
+        check_probes(workspace, scores[(scores["task"] == "attended") & scores["model"].isin([model, ""])], model)
+
     missing = pd.read_csv(workspace.path("results/tables/missing.csv"), keep_default_na=False)
     curvature = missing[missing["metric"] == "curvature"]
     assert set(curvature["model"]) == {"vit", "twin"}
@@ -88,3 +105,26 @@ def test_images_run_to_scores_and_to_the_choice_of_a_layer(workspace: Workspace)
 
     assert len(list(workspace.path("results/data/glyphs~views/images").glob("*.png"))) == 24
     assert not workspace.pending("--", *wanted)
+
+    changed = study()
+    changed["tasks"][1] = PROBE | {"learning_rate": 0.01}
+    workspace.configure(changed)
+    pending = workspace.pending("--", "results/tables/scores.csv")
+    assert pending == {"prepare_task": 1, "probe_attention": 2, "collect_records": 1}
+
+
+def check_probes(workspace: Workspace, scores: pd.DataFrame, model: str) -> None:
+    """The attention probe of every layer, the last block's included, is in scores.csv beside its baselines."""
+    assert set(scores["protocol"]) == {"attention_probe"}
+    assert set(scores["baseline"]) == {"", "majority", "raw_pixels"}
+    layers = scores[scores["model"] == model]
+    assert layers["readout"].unique().tolist() == ["attention"]
+    assert layers["layer"].astype(float).tolist() == [0, 1, 2, 3]
+    record = json.loads(workspace.path(f"results/tasks/{model}/attended.json").read_text())
+    kept = record["readouts"]["attention"]
+    assert [layer["main_score"] for layer in kept] == pytest.approx(pd.to_numeric(layers["score"]).tolist())
+    assert all(len(layer["seed_scores"]) == len(layer["train_loss"]) == 2 for layer in kept)
+    assert record["probe"]["tokens"] == "all"
+    assert record["probe"]["heads"] == 8
+    assert record["provenance"]["model_revision"]
+    assert not workspace.path(f"results/logs/score_task/{model}/attended.log").exists()

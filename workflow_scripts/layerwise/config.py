@@ -9,16 +9,15 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
-from layerwise.config_reading import sentence
+from layerwise.config_models import ModelSource, Name, Revision, Seed, Text, expand_revisions
+from layerwise.config_probe import ATTENTION_PROBE, ProbeKeys
+from layerwise.config_reading import CLOSED, sentence
 from layerwise.errors import ConfigError
 from layerwise.packages import file_digest, folder_digest
 
 NAME_PATTERN = r"^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._@-]{0,99}\Z"
 WINDOWS_DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{i}" for port in ("com", "lpt") for i in range(1, 10))}
-Name = Annotated[str, StringConstraints(strict=True)]
 Count = Annotated[int, Field(ge=1, strict=True)]
-Seed = Annotated[int, Field(ge=0, lt=2**32, strict=True)]
-Text = Annotated[str, StringConstraints(min_length=1)]
 Recipe = Literal["raw", "centre_unit", "centre_unit_skip_first", "unit", "unit_skip_first"]
 Collected = Literal["readouts", "tokens"]
 
@@ -26,50 +25,25 @@ Collected = Literal["readouts", "tokens"]
 class Closed(BaseModel):
     """A mapping that admits only the keys it names."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class RandomSource(Closed):
-    """The untrained twin of another model of the study."""
-
-    like: Name
-    seed: Seed = 0
-
-
-class ModelSource(Closed):
-    """Where a model comes from: exactly one of ``path`` (a folder), ``package`` (installed) and ``random`` (untrained)."""
-
-    path: Text | None = None
-    package: Text | None = None
-    file: Text | None = None
-    folder: Text | None = None
-    random: RandomSource | None = None
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> Self:
-        if sum(value is not None for value in (self.path, self.package, self.random)) != 1:
-            raise ValueError("write exactly one of 'path: FOLDER', 'package: NAME' and 'random: {like: MODEL, seed: 0}'")
-        if self.package and (self.file is None) == (self.folder is None):
-            raise ValueError("a package source needs one of 'file: PATH' and 'folder: PATH', inside the package")
-        if not self.package and (self.file or self.folder):
-            raise ValueError("'file' and 'folder' belong to a package source; 'path' and 'random' stand alone")
-        return self
+    model_config = CLOSED
 
 
 class ModelEntry(Closed):
-    """One model."""
+    """One model, or one for each of ``revisions``."""
 
     name: Name
     source: ModelSource
-    loader: Literal["text", "vision", "timm"] = "text"
+    loader: Literal["text", "vision", "timm", "open_clip", "aim"] = "text"
+    revisions: Annotated[list[Revision], Field(min_length=1)] | None = None
     datasets: list[str] | None = None
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    attention: Literal["model", "bidirectional"] = "model"
     max_tokens: Annotated[int, Field(ge=2, strict=True)] = 256
     preprocessing: Literal["model", "study"] = "model"
     image_size: Annotated[int, Field(ge=8, le=4096, strict=True)] | None = None
     batch_tokens: Count = 4096
     threads: Count = 4
-    device: Annotated[str, StringConstraints(pattern=r"^(auto|cpu|cuda|cuda:\d+|mps)$")] = "auto"
+    device: Annotated[str, StringConstraints(pattern=r"^(auto|cpu|cuda|cuda:\d+|mps|split)$")] = "auto"
 
     @property
     def modality(self) -> str:
@@ -195,11 +169,11 @@ class DatasetEntry(Closed):
     metrics: list[str] | None = None
 
 
-class TaskEntry(Closed):
-    """One task on the samples of a dataset, evaluated by mteb's own evaluator of its type."""
+class TaskEntry(ProbeKeys):
+    """One task on the samples of a dataset, evaluated by mteb's own evaluator of its type, or by probes on images."""
 
     name: Name
-    type: Literal["classification", "clustering", "pair_classification", "sts", "image_classification"]
+    type: Literal["classification", "clustering", "pair_classification", "sts", "image_classification", "attention_probe"]
     dataset: str
     label: str | None = None
     group: str | None = None
@@ -219,13 +193,15 @@ class TaskEntry(Closed):
         needed = {
             "classification": ("label", "train"),
             "image_classification": ("label", "train"),
+            "attention_probe": ("label", "train"),
             "clustering": ("label",),
             "pair_classification": ("pairs", "group"),
             "sts": ("pairs",),
         }[self.type]
         absent = [key for key in needed if getattr(self, key) is None]
         if absent:
-            raise ValueError(f"a {self.type} task needs {' and '.join(repr(key) for key in absent)}")
+            kind = f"{'an' if self.type[0] in 'ai' else 'a'} {self.type} task"
+            raise ValueError(f"{kind} needs {' and '.join(repr(key) for key in absent)}")
         kinds = {"pair_classification": ("next", "same"), "sts": ("scored",)}.get(self.type, (None,))
         if self.pairs not in kinds:
             allowed = " or ".join(f"'pairs: {kind}'" for kind in kinds if kind)
@@ -233,6 +209,11 @@ class TaskEntry(Closed):
         if self.pairs == "same" and self.label is None:
             raise ValueError("'pairs: same' needs 'label'")
         return self
+
+    @property
+    def modality(self) -> str:
+        """What its samples are: "text" or "image"."""
+        return "image" if self.type in ("image_classification", ATTENTION_PROBE) else "text"
 
 
 class ReadoutEntry(Closed):
@@ -308,7 +289,7 @@ class Study(Closed):
                     )
             for name in model.datasets or []:
                 _check_known(f"model {model.name!r}: 'datasets'", name, datasets + [t.name for t in self.tasks])
-                images = next((t.dataset for t in self.tasks if t.name == name and t.type == "image_classification"), None)
+                images = next((t.dataset for t in self.tasks if t.name == name and t.modality == "image"), None)
                 if images is not None:
                     raise ValueError(
                         f"model {model.name!r}: 'datasets' names {name!r}, a task on images that has no vectors of its own; "
@@ -323,6 +304,8 @@ class Study(Closed):
                 _check_known(f"dataset {dataset.name!r}: 'metrics'", metric, metrics)
         for task in self.tasks:
             _check_known(f"task {task.name!r}: 'dataset'", task.dataset, datasets)
+            if task.type == ATTENTION_PROBE and "attention" in [r.name for r in self.readouts]:
+                raise ValueError(f"readout 'attention' has the name that the scores of task {task.name!r} go by; rename it")
         for metric in self.task_metrics:
             _check_known("'task_metrics'", metric, metrics)
         _check_known("'headline_readout'", self.headline_readout, [r.name for r in self.readouts])
@@ -364,6 +347,7 @@ def load_study(config: dict[str, Any]) -> Study:
     Raises:
         ConfigError: the first thing that is wrong, in one sentence.
     """
+    config = expand_revisions(config)
     try:
         return Study.model_validate(config)
     except ValidationError as error:

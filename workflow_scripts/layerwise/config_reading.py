@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from layerwise.errors import ConfigError
+
+CLOSED = ConfigDict(extra="forbid", frozen=True)  # a mapping that admits only the keys it names
 
 
 def check_files(paths: Iterable[str | Path]) -> None:

@@ -77,12 +77,12 @@ def dataset_plans(study: Study) -> dict[str, DatasetPlan]:
         plans += [plan, *(_derived(plan, derivation) for derivation in entry.derive)]
     for task in study.tasks:
         modality = _modality(study, next(entry for entry in study.datasets if entry.name == task.dataset))
-        if (modality == "image") != (task.type == "image_classification"):
+        if modality != task.modality:
             raise ConfigError(
                 f"config: task {task.name!r} of type {task.type} cannot use {modality} dataset {task.dataset!r}."
             )
         if modality == "image":
-            continue  # its images are rows of its dataset, whose activations it looks up
+            continue  # its images are rows of its dataset
         plans.append(DatasetPlan(task.name, None, task.name, ("readouts",), 1, (), modality, task))
         if task.sample and study.task_metrics:
             metrics = tuple(study.task_metrics)
@@ -102,8 +102,8 @@ def dataset_plans(study: Study) -> dict[str, DatasetPlan]:
 
 
 def looked_up(task: TaskEntry) -> str:
-    """Return the dataset whose activations a task looks up: its own texts, or the images of its dataset."""
-    return task.dataset if task.type == "image_classification" else task.name
+    """Return the dataset that holds what a model reads for a task: its own texts, or the images of its dataset."""
+    return task.dataset if task.modality == "image" else task.name
 
 
 def runs(model: ModelEntry, plan: DatasetPlan) -> bool:

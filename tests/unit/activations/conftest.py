@@ -11,4 +11,4 @@ from tests import builders
 def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A decoder with a final norm, and an encoder without one whose texts begin and end with special tokens."""
     root = tmp_path_factory.mktemp("models")
-    return {family: builders.save(root / family, family) for family in ("llama", "bert")}
+    return {family: builders.save(root / family, family) for family in ("llama", "bert", "neox")}

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from layerwise.activations.batching import batches, windows
+from layerwise.activations.batching import TokenBudget, batches, windows
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_no_rows_make_no_window() -> None:
 def test_batches_hold_every_row_once_and_keep_the_budget(seed: int, budget: int) -> None:
     lengths = np.random.default_rng(seed).integers(1, 50, 80)
     window = range(13, 71)
-    found = list(batches(window, lengths, budget))
+    found = list(batches(window, lengths, TokenBudget(budget)))
     assert sorted(row for batch in found for row in batch) == list(window)
     for batch in found:
         assert len(batch) * lengths[batch].max() <= budget or len(batch) == 1
@@ -34,12 +34,12 @@ def test_batches_hold_every_row_once_and_keep_the_budget(seed: int, budget: int)
 
 def test_batches_are_as_full_as_they_can_be() -> None:
     lengths = np.full(10, 4)
-    assert [len(batch) for batch in batches(range(10), lengths, 16)] == [4, 4, 2]
+    assert [len(batch) for batch in batches(range(10), lengths, TokenBudget(16))] == [4, 4, 2]
 
 
 def test_equal_lengths_keep_their_order() -> None:
-    assert list(batches(range(5), np.full(5, 3), 100)) == [[0, 1, 2, 3, 4]]
+    assert list(batches(range(5), np.full(5, 3), TokenBudget(100))) == [[0, 1, 2, 3, 4]]
 
 
 def test_an_empty_window_makes_no_batch() -> None:
-    assert list(batches(range(0), np.array([], dtype=int), 8)) == []
+    assert list(batches(range(0), np.array([], dtype=int), TokenBudget(8))) == []

@@ -104,11 +104,11 @@ BAD = {
     "name a truth": (model(name=True), "name: Input should be a valid string (found True)"),
     "two sources": (
         model(source={"path": "a", "package": "b"}),
-        "write exactly one of 'path: FOLDER', 'package: NAME' and 'random: {like: MODEL, seed: 0}'",
+        "write exactly one of 'path: FOLDER', 'hub: ORG/NAME', 'package: NAME' and 'random: {like: MODEL, seed: 0}'",
     ),
     "no source": (
         model(source={}),
-        "write exactly one of 'path: FOLDER', 'package: NAME' and 'random: {like: MODEL, seed: 0}'",
+        "write exactly one of 'path: FOLDER', 'hub: ORG/NAME', 'package: NAME' and 'random: {like: MODEL, seed: 0}'",
     ),
     "empty path": (model(source={"path": ""}), "source: path: String should have at least 1 character"),
     "path with a file": (model(source={"path": "a", "file": "b.gguf"}), "'file' and 'folder' belong to a package source"),

@@ -56,7 +56,7 @@ def test_weights_of_another_model_are_refused(folder: Path) -> None:
 
 def test_a_checkpoint_with_a_head_and_without_a_pooler_loads(tmp_path: Path) -> None:
     """As bert-base-uncased is stored; nothing of the head or the pooler is read."""
-    config = builders.FAMILIES["bert"][1]
+    config = builders.FAMILIES["bert"]
     model = BertForMaskedLM(config).eval()
     model.save_pretrained(tmp_path)
     builders.tokenizer(special=True).save_pretrained(tmp_path)

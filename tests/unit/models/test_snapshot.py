@@ -54,6 +54,41 @@ def test_the_manifest_says_what_the_files_are(source: Path, tmp_path: Path) -> N
         assert facts == {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
     keys = ("name", "architecture", "model_type", "n_layers", "hidden_size", "licence", "revision")
     assert [record[key] for key in keys] == ["tiny", "LlamaModel", "llama", 3, builders.WIDTH, "apache-2.0", None]
+    assert record["parameters"] == sum(weight.numel() for weight in builders.model("llama").parameters())
+
+
+def test_an_adapter_beside_the_weights_is_left_out(source: Path, tmp_path: Path) -> None:
+    """transformers would apply it unasked; under 'adapters' it is merged and recorded."""
+    (source / "adapter_config.json").write_text('{"peft_type": "LORA"}', "utf-8")
+    shutil.copy(source / "model.safetensors", source / "adapter_model.safetensors")
+    names = json.loads(fetch(tmp_path, {"path": str(source)}).read_text())["files"]
+    assert not [name for name in names if name.startswith("adapter")]
+
+
+FOLDERS = {
+    "gpt2": ({"architectures": ["GPT2Model"], "n_layer": 3, "n_embd": 32}, ["GPT2Model", 3, 32]),
+    "timm": ({"architecture": "vit_tiny_patch16_224", "num_features": 192}, ["vit_tiny_patch16_224", None, 192]),
+    "two towers": ({"model_type": "clip", "vision_config": {"num_hidden_layers": 3}}, ["clip", None, None]),
+    "nothing": ({}, [None, None, None]),
+    "odd": ({"architectures": "LlamaModel", "num_hidden_layers": "3", "hidden_size": True}, [None, None, None]),
+}
+
+
+@pytest.mark.parametrize("case", FOLDERS)
+def test_folders_of_other_libraries_are_described(source: Path, case: str) -> None:
+    config, expected = FOLDERS[case]
+    (source / "config.json").write_text(json.dumps(config), "utf-8")
+    record = describe(source)
+    assert [record[key] for key in ("architecture", "n_layers", "hidden_size")] == expected
+
+
+def test_an_open_clip_folder_is_described(source: Path) -> None:
+    (source / "config.json").unlink()
+    for tower, expected in (({"layers": 12, "width": 768}, [12, 768]), ({"layers": [2, 2], "width": 64}, [None, 64])):
+        config = {"model_cfg": {"embed_dim": 512, "vision_cfg": tower}}
+        (source / "open_clip_config.json").write_text(json.dumps(config), "utf-8")
+        record = describe(source)
+        assert [record["architecture"], record["n_layers"], record["hidden_size"]] == ["open_clip", *expected]
 
 
 def test_the_digest_follows_the_weights_and_nothing_else(source: Path, tmp_path: Path) -> None:

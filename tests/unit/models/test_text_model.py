@@ -1,5 +1,6 @@
 """Text models: what a sample's vector must not depend on, and what it must."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from layerwise.errors import ModelError
 from layerwise.models.layered import Batch
 from layerwise.models.text import TextModel, load
+from transformers import LlamaConfig, LlamaModel
 
 from tests import builders
 
@@ -55,8 +57,68 @@ def test_a_vector_does_not_depend_on_its_batch(saved: dict[str, Path], family: s
     for batches in (split(rows, 7), split(rows, 32), split(shuffled, 7)):
         assert gap(means(model, frame, batches), alone) <= 1e-5
     # The mask is what makes it so: without it the same comparison fails.
-    spoil = "attention" if family == "bert" else "pool"  # a causal model never looks at padding on the right
+    spoil = "attention" if family in builders.ENCODERS else "pool"  # a causal model never looks at padding on the right
     assert gap(means(model, frame, split(rows, 32), spoil), alone) > 1e-2
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2", "gemma3", "neox", "gpt2"])
+def test_without_its_causal_mask_a_decoder_sees_the_whole_text(saved: dict[str, Path], family: str) -> None:
+    frame = builders.samples([9, 4, 9, 7, 2])
+    causal, both = load_tiny(saved[family]), load_tiny(saved[family], attention="bidirectional")
+    changed = frame.assign(text=[text + " w1" for text in frame["text"]])
+    for model, expected in ((causal, True), (both, False)):
+        first = [layer_states(model, texts, 1)[:, :, 0] for texts in (frame, changed)]
+        unmoved = torch.allclose(first[0][:, 1:], first[1][:, 1:], atol=1e-5)
+        assert unmoved is expected  # does a later token move the first one's states?
+    rows = list(range(len(frame)))
+    assert gap(means(both, frame, [rows]), means(both, frame, split(rows, 1))) <= 1e-5
+    assert both.facts["attention"] == "bidirectional"
+
+
+def layer_states(model: TextModel, frame: pd.DataFrame, size: int) -> torch.Tensor:
+    """(rows, layers, 2, width): states of the first two tokens."""
+    inputs = model.prepare(frame)
+    kept: list[list[torch.Tensor]] = []
+    for row in range(0, len(frame), size):
+        kept.append([])
+        model.run(inputs.batch([row]), lambda _i, states: kept[-1].append(states[0, :2].clone()))
+    return torch.stack([torch.stack(layers) for layers in kept])
+
+
+def test_a_bidirectional_decoder_equals_attention_without_a_mask(saved: dict[str, Path]) -> None:
+    """Against transformers' own switch, which goes another way: the configuration says that the model is not causal."""
+    model, frame = load_tiny(saved["llama"], attention="bidirectional"), builders.samples([6, 9])
+    config = LlamaConfig.from_pretrained(saved["llama"])
+    config.is_causal = False
+    reference = LlamaModel.from_pretrained(saved["llama"], config=config, attn_implementation="eager").eval()
+    inputs = model.prepare(frame).batch([0, 1])
+    with torch.inference_mode():
+        theirs = reference(**inputs.inputs).last_hidden_state
+    ours: list[torch.Tensor] = []
+    model.run(inputs, lambda _i, states: ours.append(states.clone()))
+    assert model.final_norm is not None
+    with torch.inference_mode():
+        real = inputs.masks["all"]
+        torch.testing.assert_close(model.final_norm(ours[-1])[real], theirs[real], rtol=1e-5, atol=1e-5)
+
+
+def test_a_model_without_an_attention_mask_cannot_be_made_bidirectional(saved: dict[str, Path]) -> None:
+    with pytest.raises(ModelError, match=r"'tiny' \(mamba\) has no attention mask to remove; write 'attention: model'"):
+        load_tiny(saved["mamba"], attention="bidirectional")
+
+
+def test_padding_cannot_leak_into_a_state_space(saved: dict[str, Path]) -> None:
+    """Other ids in the padded places change nothing: the state runs left to right, and padding is on the right."""
+    for family in ("mamba", "mamba2"):
+        model = load_tiny(saved[family])
+        batch = model.prepare(builders.samples([3, 20])).batch([0, 1])
+        states = []
+        for filler in (0, 17):
+            batch.inputs["input_ids"][0, 3:] = filler
+            found: list[torch.Tensor] = []
+            model.run(batch, lambda _i, s, found=found: found.append(s[0, :3].clone()))
+            states.append(torch.stack(found))
+        torch.testing.assert_close(states[0], states[1], rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("family", ["llama", "bert"])
@@ -142,6 +204,16 @@ def test_a_token_that_the_model_does_not_know_is_refused(saved: dict[str, Path])
     assert model.prepare(pd.DataFrame({"text": ["new3"]})).ids == [[63]]  # the last row of the embedding
     with pytest.raises(ModelError, match="token 64 of 64 known ones"):
         model.prepare(pd.DataFrame({"text": ["w1", "w2 new4"]}))
+
+
+def test_a_tokenizer_that_writes_nothing_is_refused(saved: dict[str, Path], tmp_path: Path) -> None:
+    """transformers 5 puts Qwen2's byte-level pipeline over the vocabulary of any tokenizer of a Qwen2 model."""
+    shutil.copytree(saved["qwen2"], tmp_path / "m")
+    config = tmp_path / "m" / "tokenizer_config.json"
+    config.write_text(config.read_text("utf-8").replace("TokenizersBackend", "Qwen2Tokenizer"), "utf-8")
+    model = load_tiny(tmp_path / "m")
+    with pytest.raises(ModelError, match=r"tokenizer Qwen2Tokenizer writes no token for 2 of 2 texts"):
+        model.prepare(builders.samples([3, 4]))
 
 
 def test_a_batch_says_which_tokens_are_real(saved: dict[str, Path]) -> None:

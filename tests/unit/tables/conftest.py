@@ -1,6 +1,5 @@
 """Result files in their places, and the study's published curves as tables."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,7 @@ import pandas as pd
 import pytest
 from layerwise.records import write_record
 from layerwise.tables.frames import METRIC_COLUMNS, SCORE_COLUMNS, typed
-
-ROOT = Path(__file__).resolve().parents[3]
+from published_inputs import published_folder
 
 TYPES = {
     "pair_classification": "SprintDuplicateQuestions TwitterSemEval2015 TwitterURLCorpus",
@@ -37,14 +35,6 @@ def write(tmp_path: Path) -> Callable[[dict[str, Any]], Path]:
         return path
 
     return _write
-
-
-def published_folder() -> Path:
-    """Folder of the published curves, or skip."""
-    folder = Path(os.environ.get("LAYERWISE_REFERENCE", ROOT.parent / "shared" / "reference")) / "published"
-    if not folder.is_dir():
-        pytest.skip(f"the published curves are not there: no folder {folder} (set LAYERWISE_REFERENCE)")
-    return folder
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """Which samples share a forward pass: windows of contiguous rows, sorted by length inside, cut by a token budget."""
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,20 +20,31 @@ def windows(n_rows: int, row_bytes: int, budget: int = 128 * 2**20) -> Iterator[
         yield range(start, min(start + size, n_rows))
 
 
-def batches(window: range, lengths: NDArray[np.int64], batch_tokens: int) -> Iterator[list[int]]:
-    """Cut the rows of ``window`` into batches of similar length, longest first.
+@dataclasses.dataclass
+class TokenBudget:
+    """Most padded tokens (rows times the longest of them) in a batch; lowered where memory does not suffice."""
+
+    tokens: int
+
+    def lower(self, failed: int) -> None:
+        """Allow half of the ``failed`` padded tokens from now on."""
+        self.tokens = max(1, min(self.tokens, failed) // 2)
+
+
+def batches(rows: Iterable[int], lengths: NDArray[np.int64], budget: TokenBudget) -> Iterator[list[int]]:
+    """Cut ``rows`` into batches of similar length, longest first.
 
     Longest first, so that a batch that does not fit into memory shows at the start.
 
     Args:
-        window: row numbers.
+        rows: row numbers.
         lengths: (N,) tokens of every row.
-        batch_tokens: most padded tokens (rows times the longest of them) in a batch; a longer row is alone in its own.
+        budget: read anew for every batch; a row longer than it is alone in its own.
     """
     batch: list[int] = []
     longest = 0
-    for row in sorted(window, key=lambda row: (-lengths[row], row)):
-        if batch and (len(batch) + 1) * longest > batch_tokens:
+    for row in sorted(rows, key=lambda row: (-lengths[row], row)):
+        if batch and (len(batch) + 1) * longest > budget.tokens:
             yield batch
             batch = []
         if not batch:

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from torch import Tensor
 
 from layerwise.activations import readout, token_statistics
-from layerwise.activations.batching import batches, windows
+from layerwise.activations.batching import TokenBudget, batches, windows
 from layerwise.activations.window import Window
 from layerwise.atomic import atomic_path
-from layerwise.models.layered import Batch, LayeredModel
+from layerwise.errors import ModelError
+from layerwise.models.layered import Batch, Inputs, LayeredModel
 from layerwise.store import CLAMPED_RECIPE, Header, Writer
 
 
@@ -61,10 +63,11 @@ def extract(
         Writer(temporary, header, *columns, request.storage, request.compression) as writer,
     ):
         done = 0
+        budget = TokenBudget(request.batch_tokens)
         for rows in windows(len(samples), _row_bytes(header, int(lengths.max()))):
             window = Window(rows, np.minimum(lengths, header.width))
-            for batch_rows in batches(rows, lengths, request.batch_tokens):
-                _read_batch(model, inputs.batch(batch_rows), batch_rows, window, request)
+            for batch_rows in batches(rows, lengths, budget):
+                _read_rows(model, inputs, batch_rows, window, request, budget)
                 done += len(batch_rows)
                 progress(done, len(samples))
             writer.write(window.start, window.arrays)
@@ -91,22 +94,55 @@ def _row_bytes(header: Header, longest: int) -> int:
     return 4 * (header.n_layers + 1) * floats
 
 
+def _read_rows(
+    model: LayeredModel, inputs: Inputs, rows: list[int], window: Window, request: Request, budget: TokenBudget
+) -> None:
+    """Run a batch; where memory does not suffice, lower the budget and run its rows in smaller ones."""
+    padded = len(rows) * int(inputs.lengths[rows].max())
+    try:
+        _read_batch(model, inputs.batch(rows), rows, window, request)
+        return
+    except (RuntimeError, MemoryError) as error:
+        if not _out_of_memory(error):
+            raise
+        if len(rows) == 1:
+            raise ModelError(
+                f"one sample of {padded} tokens does not fit into the memory of {model.device}; write a smaller "
+                f"'max_tokens' or 'image_size', 'dtype: bfloat16', or another 'device' for model {request.model!r}."
+            ) from error
+    # Here the exception, and with it every tensor of the failed pass, is gone.
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    budget.lower(padded)
+    print(f"out of memory at {padded} tokens a batch: going on with at most {budget.tokens}", flush=True)
+    for part in batches(rows, inputs.lengths, budget):
+        _read_rows(model, inputs, part, window, request, budget)
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    """Whether PyTorch says so: CUDA has a class of its own, the CPU's allocator and mps only words."""
+    words = ("out of memory", "can't allocate memory", "not enough memory")
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(word in str(error) for word in words)
+
+
 def _read_batch(model: LayeredModel, batch: Batch, rows: list[int], window: Window, request: Request) -> None:
     """Run one batch and put the results of each layer into ``window`` as soon as it is reached."""
-    weights = {
-        entry["name"]: readout.token_weights(entry["tokens"], entry["pool"], batch.masks) for entry in request.readouts
-    }
+    # mps has no float64, which sums and spectra need; a model spread over GPUs gives its layers on several of them.
+    place = torch.device("cpu") if model.device.type == "mps" else model.device
+    masks = {name: mask.to(place) for name, mask in batch.masks.items()}
+    weights = {entry["name"]: readout.token_weights(entry["tokens"], entry["pool"], masks) for entry in request.readouts}
 
     def on_layer(layer: int, states: Tensor) -> None:
         normed: dict[str, Tensor] = {}
         for entry in request.readouts:
             norm = entry["norm"]
             if norm not in normed:
-                normed[norm] = readout.normed(states, norm, model.final_norm)
+                normed[norm] = readout.normed(states, norm, model.final_norm).to(place)
             pooled = readout.pool(normed[norm], weights[entry["name"]])
             window.put(f"readout/{entry['name']}/{layer:03d}", rows, pooled.cpu().numpy())
         if request.recipes:
-            for name, values in token_statistics.statistics(states, batch.masks, request.recipes, CLAMPED_RECIPE).items():
+            tokens = states.to(place)
+            for name, values in token_statistics.statistics(tokens, masks, request.recipes, CLAMPED_RECIPE).items():
                 window.put(f"{name}/{layer:03d}", rows, values.cpu().numpy())
 
     model.run(batch, on_layer)

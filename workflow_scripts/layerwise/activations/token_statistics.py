@@ -5,7 +5,6 @@ turning angles, and for the authors' variant the entropy of the clamped Gram mat
 """
 
 import math
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -58,7 +57,7 @@ def spectrum(matrix: Tensor, count: Tensor) -> Tensor:
     Returns:
         (B, n) float64, each row non-negative with sum 1; padding tokens add zeros at the end.
     """
-    values = _eigenvalues(matrix).clamp_min(0.0).flip(-1)
+    values = torch.linalg.eigvalsh(matrix).clamp_min(0.0).flip(-1)
     total = values.sum(-1, keepdim=True)
     defined = (count[:, None] >= 2) & (total > 0)
     return torch.where(defined, values / torch.where(defined, total, 1.0), math.nan)
@@ -72,7 +71,7 @@ def entropy_clamped(matrix: Tensor, count: Tensor) -> Tensor:
     """
     clamped = matrix.clamp_min(0.0)
     trace = clamped.diagonal(dim1=-2, dim2=-1).sum(-1)[:, None]
-    values = _eigenvalues(clamped) / torch.where(trace > 0, trace, 1.0)
+    values = torch.linalg.eigvalsh(clamped) / torch.where(trace > 0, trace, 1.0)
     values = torch.where(values > 0, values, 0.0)
     total = values.sum(-1, keepdim=True)
     probabilities = values / torch.where(total > 0, total, 1.0)
@@ -125,12 +124,6 @@ def statistics(states: Tensor, masks: Masks, recipes: list[str], clamped_recipe:
             own = torch.where((count <= width)[:, None, None], gram(tokens[:, :width]), matrix)
             result[f"tokens/{recipe}/entropy_clamped"] = entropy_clamped(own, count)
     return result
-
-
-def _eigenvalues(matrix: Tensor) -> Tensor:
-    """Ascending eigenvalues in float64, on the CPU where the device has no such solver (mps)."""
-    solver: Callable[[Tensor], Tensor] = torch.linalg.eigvalsh
-    return solver(matrix.cpu()).to(matrix.device) if matrix.device.type == "mps" else solver(matrix)
 
 
 def _masked_mean(values: Tensor, mask: Tensor) -> Tensor:

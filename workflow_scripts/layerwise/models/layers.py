@@ -7,16 +7,26 @@ library puts into its own list of hidden states.
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from layerwise.errors import ModelError
 from layerwise.models.layered import OnLayer
 
-_STACKS = ("layers", "h", "blocks", "encoder.layer", "encoder.layers", "trunk.blocks", "model.layer")
-_FINAL_NORMS = ("norm", "final_layer_norm", "ln_f", "norm_f", "final_norm", "layernorm", "rms_norm")
+_STACKS = (
+    "layers",
+    "h",
+    "blocks",
+    "encoder.layer",
+    "encoder.layers",
+    "decoder.layers",
+    "transformer.resblocks",
+    "trunk.blocks",
+    "model.layer",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,26 +43,54 @@ class LayerStack:
         return [f"input of {self.path}.0", *(f"{self.path}.{i}" for i in range(len(self.blocks)))]
 
 
-def find_layers(model: nn.Module, n_blocks: int | None = None) -> LayerStack:
+def find_layers(model: nn.Module, forward: Callable[[], object], n_blocks: int | None = None) -> LayerStack:
     """Find the stack of blocks and the final norm of ``model``.
+
+    The final norm is the norm that reads every token of the last block's output. That is seen in a forward pass rather
+    than guessed from names: CLIP's vision tower norms its pooled token only, BEiT's and many timm models have an identity
+    in its place, and those have no final norm.
 
     Args:
         model: the backbone, without a head.
+        forward: runs the model on any small input.
         n_blocks: how many blocks its config promises, where known.
 
     Raises:
-        ModelError: no stack of blocks, or one of another length than promised.
+        ModelError: no stack of blocks, one of another length than promised, or layers of different width.
     """
     for path in _STACKS:
         blocks = _get(model, path)
         if isinstance(blocks, nn.ModuleList | nn.Sequential) and len(blocks) and n_blocks in (None, len(blocks)):
-            norms = (_get(model, name) for name in _FINAL_NORMS)
-            norm = next((n for n in norms if isinstance(n, nn.Module) and not isinstance(n, nn.Identity)), None)
-            return LayerStack(blocks, norm, path)
+            stack = LayerStack(blocks, None, path)
+            return dataclasses.replace(stack, final_norm=_final_norm(model, stack, forward))
     raise ModelError(
         f"{type(model).__name__} has no stack of {n_blocks or 'equal'} blocks under {', '.join(_STACKS)}; layerwise reads "
         "models that are one sequence of blocks of equal width."
     )
+
+
+def _final_norm(model: nn.Module, stack: LayerStack, forward: Callable[[], object]) -> nn.Module | None:
+    last: list[Tensor] = []
+    readers: list[nn.Module] = []
+
+    def note(module: nn.Module, args: tuple[Any, ...]) -> None:
+        if last and args and isinstance(args[0], Tensor) and torch.equal(args[0].cpu(), last[0].cpu()):
+            readers.append(module)
+
+    def keep_last(layer: int, states: Tensor) -> None:
+        if layer == len(stack.blocks):
+            last.append(states.detach().clone())
+
+    inside = set(stack.blocks.modules())
+    norms = [m for m in model.modules() if m not in inside and "norm" in type(m).__name__.lower()]
+    handles = [module.register_forward_pre_hook(note) for module in norms]
+    try:
+        with reading(stack, keep_last):
+            forward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return readers[0] if readers else None
 
 
 @contextlib.contextmanager

@@ -1,30 +1,33 @@
 """manifest.json of a model: what its files are and where they came from; loaders check the files against it."""
 
-import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from layerwise.errors import ModelError
+from layerwise.models.configs import read_mapping, refuse_code
+from layerwise.models.weight_files import count_parameters
 from layerwise.packages import file_digest
 from layerwise.records import read_record
 
 WEIGHTS = "weights"
+_OPEN_CLIP = "open_clip_config.json"
+_LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "layers")
+_WIDTH = ("hidden_size", "n_embd", "d_model", "dim", "width", "num_features")
 
 
 def describe(folder: Path) -> dict[str, Any]:
-    """Return architecture, layers, hidden size and the sha256 and size of every file below ``folder``.
+    """Return architecture, layers, hidden size, number of parameters, and the sha256 and size of every file.
+
+    Args:
+        folder: a Hugging Face, timm or OpenCLIP folder. What its configuration does not say is None.
 
     Raises:
-        ModelError: no config.json, or one that asks for code from outside.
+        ModelError: no configuration, one that asks for code from outside, or weights that are missing or damaged.
     """
-    path = folder / "config.json"
-    try:
-        config = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{folder} holds no readable config.json ({error}); a Hugging Face folder is needed.") from error
-    if not isinstance(config, dict):
-        raise ModelError(f"{path} holds a {type(config).__name__}, not a mapping; a Hugging Face folder is needed.")
-    refuse_code(config, folder)
+    clip = not (folder / "config.json").exists() and (folder / _OPEN_CLIP).is_file()
+    config = read_mapping(folder / (_OPEN_CLIP if clip else "config.json"))
+    refuse_code(sorted(folder.rglob("*")))
     files = {
         str(file.relative_to(folder)): {"sha256": file_digest(file), "bytes": file.stat().st_size}
         for file in sorted(folder.rglob("*"))
@@ -32,27 +35,28 @@ def describe(folder: Path) -> dict[str, Any]:
     }
     if not any(name.endswith(".safetensors") for name in files):
         raise ModelError(f"{folder} holds no .safetensors file; convert the weights (pickle formats are never loaded).")
+    sizes = _part(config, "model_cfg", "vision_cfg") if clip else config
+    classes = config.get("architectures")
+    named = classes[0] if isinstance(classes, list) and classes else config.get("architecture") or config.get("model_type")
     return {
-        "architecture": (config.get("architectures") or [config.get("model_type")])[0],
+        "architecture": "open_clip" if clip else named,
         "model_type": config.get("model_type"),
-        "n_layers": config.get("num_hidden_layers"),
-        "hidden_size": config.get("hidden_size"),
+        "n_layers": _number(sizes, _LAYERS),
+        "hidden_size": _number(sizes, _WIDTH),
+        "parameters": count_parameters(folder),
         "files": files,
     }
 
 
-def refuse_code(config: dict[str, Any], folder: Path) -> None:
-    """Refuse a config.json that names code to run.
+def _part(config: dict[str, Any], *keys: str) -> dict[str, Any]:
+    for key in keys:
+        inner = config.get(key)
+        config = inner if isinstance(inner, dict) else {}
+    return config
 
-    Raises:
-        ModelError: ``auto_map`` or ``_attn_implementation_internal`` is there, at the top or in the config of a part.
-    """
-    for key in ("auto_map", "_attn_implementation_internal"):
-        if key in config:
-            raise ModelError(f"{folder / 'config.json'} asks to run code of its own ({key!r}); layerwise never does that.")
-    for part in config.values():
-        if isinstance(part, dict):
-            refuse_code(part, folder)
+
+def _number(config: dict[str, Any], keys: Iterable[str]) -> int | None:
+    return next((config[key] for key in keys if type(config.get(key)) is int), None)
 
 
 def verified_weights(manifest: Path) -> tuple[Path, dict[str, Any]]:

@@ -7,6 +7,8 @@ LOADERS = {
     "text": "layerwise.models.text",
     "vision": "layerwise.models.vision",
     "timm": "layerwise.models.timm_vision",
+    "open_clip": "layerwise.models.open_clip_vision",
+    "aim": "layerwise.models.aim",
 }
 
 

@@ -1,6 +1,7 @@
 """Text models in Hugging Face folders: decoders and encoders."""
 
 import inspect
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor, nn
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from layerwise.errors import ModelError
 from layerwise.models.backbone import load_backbone
@@ -17,6 +18,20 @@ from layerwise.models.layers import find_layers, reading
 
 # These count positions from padding_idx + 1; with right padding their own default is right.
 _OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "mpnet", "esm", "longformer"}
+
+
+class OwnTokenizer:
+    """Opens the tokenizer that a folder holds."""
+
+    @staticmethod
+    def from_pretrained(folder: Path, **options: Any) -> PreTrainedTokenizerBase:  # noqa: ANN401
+        """Return it as saved: for some model types transformers 5 builds the family's own pipeline over a generic one."""
+        file = folder / "tokenizer_config.json"
+        described = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+        generic = described.get("tokenizer_class") in ("TokenizersBackend", "PreTrainedTokenizerFast")
+        opener = PreTrainedTokenizerFast if generic and (folder / "tokenizer.json").is_file() else AutoTokenizer
+        opened: PreTrainedTokenizerBase = opener.from_pretrained(folder, **options)
+        return opened
 
 
 class TextInputs:
@@ -46,29 +61,47 @@ class TextInputs:
 class TextModel:
     """A Hugging Face text backbone (no head), read at every layer."""
 
-    def __init__(self, module: nn.Module, tokenizer: PreTrainedTokenizerBase, max_tokens: int, device: str) -> None:
-        """Place the model on its device; see ``load`` for the checks."""
-        self.device = torch.device(device)
-        self.module, self.tokenizer, self.max_tokens = module.to(self.device).eval(), tokenizer, max_tokens
+    def __init__(
+        self, module: nn.Module, tokenizer: PreTrainedTokenizerBase, max_tokens: int, bidirectional: bool = False
+    ) -> None:
+        """Find the layers; see ``load`` for the checks.
+
+        Args:
+            module: the backbone, placed and in evaluation mode.
+            tokenizer: its own.
+            max_tokens: longer texts are truncated.
+            bidirectional: every token sees every other one, also in a decoder, as LLM2Vec was trained.
+        """
+        self.module, self.tokenizer, self.max_tokens, self.bidirectional = module, tokenizer, max_tokens, bidirectional
         config: Any = module.config
-        self.stack = find_layers(module, config.num_hidden_layers)
-        self.n_layers, self.width = len(self.stack.blocks), int(config.hidden_size)
-        self._vocabulary = int(config.vocab_size)
-        self.layer_names, self.final_norm = self.stack.layer_names, self.stack.final_norm
+        embeddings: Any = module.get_input_embeddings()  # type: ignore[operator]
+        self.device = embeddings.weight.device
+        self.width, self._vocabulary = int(config.hidden_size), int(embeddings.num_embeddings)
         accepted = inspect.signature(module.forward).parameters
         self._positions = "position_ids" in accepted and config.model_type not in _OFFSET_POSITIONS
         self._options = {"use_cache": False} if "use_cache" in accepted else {}
+        probe = TextInputs([[self._pad_id] * 3], [[0] * 3], self._pad_id, self.device).batch([0])
+        self.stack = find_layers(module, lambda: self._forward(probe), config.num_hidden_layers)
+        self.n_layers, self.layer_names, self.final_norm = (
+            len(self.stack.blocks),
+            self.stack.layer_names,
+            self.stack.final_norm,
+        )
 
     def prepare(self, samples: pd.DataFrame, _folder: Path | None = None) -> TextInputs:
         """Tokenise column ``text``, truncated to ``max_tokens``; an empty text becomes one special token.
 
         Raises:
-            ModelError: the tokenizer writes a token that the model has no embedding for.
+            ModelError: the tokenizer writes a token that the model has no embedding for, or none for most texts.
         """
         texts = samples["text"].tolist()
         encoded = self.tokenizer(
             texts, truncation=True, max_length=self.max_tokens, return_special_tokens_mask=True, padding=False
         )
+        lost = sum(not tokens and bool(text.strip()) for text, tokens in zip(texts, encoded["input_ids"], strict=True))
+        if lost > len(texts) / 2:
+            kind = type(self.tokenizer).__name__
+            raise ModelError(f"tokenizer {kind} writes no token for {lost} of {len(texts)} texts; use the model's own.")
         empty = next(t for t in (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id, self._pad_id) if t is not None)
         ids = [list(tokens) or [empty] for tokens in encoded["input_ids"]]
         special = [list(flags) or [1] for flags in encoded["special_tokens_mask"]]
@@ -80,7 +113,8 @@ class TextModel:
     @property
     def facts(self) -> dict[str, Any]:
         """What is recorded of the tokenisation."""
-        return {"max_tokens": self.max_tokens, "tokenizer": type(self.tokenizer).__name__}
+        attention = "bidirectional" if self.bidirectional else "model"
+        return {"max_tokens": self.max_tokens, "tokenizer": type(self.tokenizer).__name__, "attention": attention}
 
     @property
     def _pad_id(self) -> int:
@@ -89,20 +123,26 @@ class TextModel:
 
     def run(self, batch: Batch, on_layer: OnLayer) -> None:
         """One forward pass over ``batch``; see ``LayeredModel``."""
+        with reading(self.stack, on_layer):
+            self._forward(batch)
+
+    def _forward(self, batch: Batch) -> None:
         inputs: dict[str, Tensor | bool] = {**batch.inputs, **self._options}
+        mask = batch.masks["all"]
         if self._positions:
-            shape = batch.masks["all"].shape
-            inputs["position_ids"] = torch.arange(shape[1], device=self.device).expand(shape)
-        with torch.inference_mode(), reading(self.stack, on_layer):
+            inputs["position_ids"] = torch.arange(mask.shape[1], device=self.device).expand(mask.shape)
+        if self.bidirectional:  # a mask of four dimensions is taken as it is by every decoder of transformers
+            inputs["attention_mask"] = mask[:, None, None, :].expand(-1, 1, mask.shape[1], -1)
+        with torch.inference_mode():
             self.module(**inputs)
 
 
 def load_entry(folder: Path, entry: dict[str, Any], device: str) -> TextModel:
     """Load as the config's ``entry`` says; see ``load``."""
-    return load(folder, entry["name"], entry["dtype"], entry["max_tokens"], device)
+    return load(folder, entry["name"], entry["dtype"], entry["max_tokens"], device, entry["attention"])
 
 
-def load(folder: Path, name: str, dtype: str, max_tokens: int, device: str) -> TextModel:
+def load(folder: Path, name: str, dtype: str, max_tokens: int, device: str, attention: str = "model") -> TextModel:
     """Load a text model from a Hugging Face folder, without remote code, from safetensors only.
 
     Args:
@@ -110,16 +150,20 @@ def load(folder: Path, name: str, dtype: str, max_tokens: int, device: str) -> T
         name: of the model, for messages.
         dtype: "float32", "bfloat16" or "float16"; never the checkpoint's own by default.
         max_tokens: longer texts are truncated.
-        device: "cpu", "cuda", "cuda:N" or "mps".
+        device: "cpu", "cuda", "cuda:N", "mps" or "split" (spread over the visible GPUs).
+        attention: "model", its own; "bidirectional", the causal mask removed, as LLM2Vec does.
 
     Raises:
-        ModelError: missing or damaged files, missing weights, an unknown architecture, or more tokens than the model has
-            positions.
+        ModelError: missing or damaged files, missing weights, an unknown architecture, more tokens than the model has
+            positions, or no attention whose mask could be removed.
     """
-    module, config, tokenizer = load_backbone(folder, name, dtype, AutoTokenizer, attn_implementation="sdpa")
+    module, tokenizer = load_backbone(folder, name, dtype, OwnTokenizer, "text", device)
+    config: Any = module.config
     positions = getattr(config, "max_position_embeddings", None)
     if positions is not None and config.model_type in _OFFSET_POSITIONS:
         positions -= config.pad_token_id + 1
     if positions is not None and max_tokens > positions:
         raise ModelError(f"model {name!r} has {positions} positions; write 'max_tokens: {positions}' or fewer.")
-    return TextModel(module, tokenizer, max_tokens, device)
+    if attention == "bidirectional" and getattr(config, "_attn_implementation", None) != "sdpa":
+        raise ModelError(f"model {name!r} ({config.model_type}) has no attention mask to remove; write 'attention: model'.")
+    return TextModel(module, tokenizer, max_tokens, attention == "bidirectional")

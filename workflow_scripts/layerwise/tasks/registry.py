@@ -9,9 +9,10 @@ KINDS = {
     "pair_classification": "layerwise.tasks.text_task",
     "sts": "layerwise.tasks.text_task",
     "image_classification": "layerwise.tasks.image_task",
+    "attention_probe": "layerwise.tasks.attention_task",
 }
 
 
 def load_kind(task_type: str) -> ModuleType:
-    """Return the module of a type; it has ``load``, ``samples``, ``baselines``, ``score`` and ``gold``."""
+    """Return the module of a type; it has ``load``, ``samples``, ``baselines``, ``gold`` and, if looked up, ``score``."""
     return importlib.import_module(KINDS[task_type])

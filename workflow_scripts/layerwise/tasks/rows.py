@@ -157,6 +157,7 @@ def _sts(name: str, options: Options, samples: pd.DataFrame, pairs: pd.DataFrame
 _BUILDERS: dict[str, Callable[[str, Options, pd.DataFrame, pd.DataFrame | None], Rows]] = {
     "classification": _classification,
     "image_classification": _classification,
+    "attention_probe": _classification,
     "clustering": _clustering,
     "pair_classification": _pair_classification,
     "sts": _sts,
