@@ -1,6 +1,6 @@
 """correlations.csv: how the curve of a metric over layers relates to the curve of scores (the study, section 4.1.3)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +50,12 @@ class _Pair:
     own: bool
 
 
-def correlations(metrics: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+def correlations(
+    metrics: pd.DataFrame,
+    scores: pd.DataFrame,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> pd.DataFrame:
     """Correlate every metric curve with every score curve of the same model.
 
     The curves are means over the common tasks, layer by layer: the tasks that have a score and, for ``metric_text``
@@ -61,6 +66,7 @@ def correlations(metrics: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) -> 
         metrics: from ``collect.metrics_table``.
         scores: from ``collect.scores_table``.
         seed: of the bootstrap and the permutations.
+        progress: called with (done, total) metric records.
 
     Returns:
         One row per model, metric, variant, recipe or metric_readout, parameters, score_readout, protocol ("primary"
@@ -86,19 +92,28 @@ def correlations(metrics: pd.DataFrame, scores: pd.DataFrame, seed: int = 0) -> 
     for key, frame in score_curves(scores).items():
         by_model.setdefault(key.model, []).append((key, frame))
     rows = []
-    for metric, curves in metric_curves(metrics).items():
+    every = metric_curves(metrics)
+    for done, (metric, curves) in enumerate(every.items(), 1):
         for score, score_frame in by_model.get(metric.model, []):
             pairing = _pairing(metric, score.readout)
             if pairing:
                 rows += list(_rows(metric, curves, score, score_frame, pairing, types, seed))
+        if progress is not None:
+            progress(done, len(every))
     return pd.DataFrame(rows, columns=[*COLUMNS]).sort_values([*COLUMNS[:11]]).reset_index(drop=True)
 
 
 def build(
-    metrics: pd.DataFrame, scores: pd.DataFrame, items: object = None, *, seed: int = 0, **_unused: object
+    metrics: pd.DataFrame,
+    scores: pd.DataFrame,
+    items: object = None,
+    *,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+    **_unused: object,
 ) -> pd.DataFrame:
     """Build correlations.csv for the rule, which hands the same arguments to every table."""
-    return correlations(metrics, scores, seed)
+    return correlations(metrics, scores, seed, progress)
 
 
 def _pairing(metric: MetricKey, score_readout: str) -> str:

@@ -1,6 +1,6 @@
 """Per-item outcomes of the task files, read one file at a time."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +24,16 @@ _ITEM_SCORES = {
 class ItemStore(Mapping[tuple[str, str], TaskItems]):
     """Per-item outcomes by (model, task), read when asked for: a study's outcomes together may not fit the memory."""
 
-    def __init__(self, paths: Mapping[tuple[str, str], Path]) -> None:
-        """Remember where the outcomes of each (model, task) lie."""
-        self._paths = dict(paths)
+    def __init__(self, paths: Mapping[tuple[str, str], Path], progress: Callable[[int, int], None] | None = None) -> None:
+        """Remember where the outcomes of each (model, task) lie; ``progress`` hears (read before, files) at each read."""
+        self._paths, self._progress, self._read = dict(paths), progress, 0
 
     def __getitem__(self, key: tuple[str, str]) -> TaskItems:
         """Read one task file; KeyError where it is unknown or keeps no outcomes, FileError where they do not fit."""
         path = self._paths[key]
+        if self._progress is not None:
+            self._progress(self._read, len(self))
+        self._read += 1
         record = read_record(path, *FIELDS)
         if (record["model"], record["task"]) != key:
             raise FileError(f"{path} holds model {record['model']!r} and task {record['task']!r}; delete it and run again.")
@@ -48,10 +51,11 @@ class ItemStore(Mapping[tuple[str, str], TaskItems]):
         return len(self._paths)
 
 
-def item_store(task_paths: Iterable[PathLike]) -> ItemStore:
+def item_store(task_paths: Iterable[PathLike], progress: Callable[[int, int], None] | None = None) -> ItemStore:
     """Return the per-item outcomes of ``results/tasks/{model}/{task}.json`` by (model, task), read lazily.
 
-    Model and task are taken from the path and checked when a file is read.
+    Model and task are taken from the path and checked when a file is read. What is computed from a file is computed
+    before the next is asked for, so ``progress``, called with (read before, files) at each read, is that of the table.
 
     Raises:
         FileError: two files for one model and task.
@@ -62,7 +66,7 @@ def item_store(task_paths: Iterable[PathLike]) -> ItemStore:
         if key in paths:
             raise FileError(f"{path} and {paths[key]} both score model {key[0]!r} on task {key[1]!r}; delete one of them.")
         paths[key] = path
-    return ItemStore(paths)
+    return ItemStore(paths, progress)
 
 
 def _parse_items(path: Path, record: Mapping[str, Any]) -> TaskItems | None:

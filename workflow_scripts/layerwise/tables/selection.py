@@ -112,6 +112,7 @@ def build(
     directions: Directions,
     corpora: Sequence[str] = (),
     seed: int = 0,
+    **_unused: object,
 ) -> pd.DataFrame:
     """Build layer_selection.csv for the rule, which hands the same arguments to every table."""
     return layer_selection(metrics, scores, items, directions, corpora, seed)

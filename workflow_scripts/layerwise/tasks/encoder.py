@@ -1,5 +1,6 @@
 """Encoders that mteb's evaluators call: one records the texts a task asks for, one answers from stored vectors."""
 
+import functools
 import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -14,6 +15,7 @@ from layerwise.errors import DataError
 Vectors = NDArray[np.float64]
 
 
+@functools.lru_cache(maxsize=100_000)  # every layer asks for the same texts
 def text_key(text: str) -> str:
     """Return the id under which a text is stored: 32 hexadecimal digits of its sha256."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
