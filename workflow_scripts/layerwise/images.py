@@ -54,10 +54,11 @@ def _rgb(image: Image.Image) -> Image.Image:
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:
-    """Scale 16-bit and float greyscale to 8 bits: by 2^16 where the values need it, else as they are."""
+    """Scale 16-bit, 32-bit and float greyscale to 8 bits; where the depth is not said, by 2^16 where the values need it."""
     values = np.asarray(image, dtype=np.float64)
     if not np.isfinite(values).all():
         raise ValueError("it holds values that are not numbers")
     top = values.max(initial=0.0)
-    scale = 255.0 / 65535.0 if top > 255 else 255.0 if image.mode == "F" and top <= 1 else 1.0
+    deep = image.mode.startswith("I;16") or top > 255
+    scale = 255.0 / 65535.0 if deep else 255.0 if image.mode == "F" and top <= 1 else 1.0
     return Image.fromarray(np.clip(np.rint(values * scale), 0, 255).astype(np.uint8))

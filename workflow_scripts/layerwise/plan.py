@@ -98,6 +98,13 @@ def dataset_plans(study: Study) -> dict[str, DatasetPlan]:
     if study.headline_dataset and study.headline_dataset not in {plan.name for plan in plans}:
         known = ", ".join(plan.name for plan in plans)
         raise ConfigError(f"config: 'headline_dataset' names {study.headline_dataset!r}, no dataset; known: {known}.")
+    for model in study.models:
+        for plan in plans:
+            if plan.name in (model.datasets or []) and plan.modality != model.modality:
+                raise ConfigError(
+                    f"config: model {model.name!r} reads {model.modality}, its 'datasets' name {plan.name!r}, which holds "
+                    f"{plan.modality}; take it out, or write another 'loader'."
+                )
     return {plan.name: plan for plan in plans}
 
 

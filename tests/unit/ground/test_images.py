@@ -87,6 +87,8 @@ def test_sixteen_bits_are_scaled_to_eight(tmp_path: Path, kind: str) -> None:
     deep = np.array([[0, 257, 32896, 65535]], dtype=np.uint16)
     found = opened(saved(tmp_path / f"x.{kind}", Image.fromarray(deep)))
     np.testing.assert_array_equal(found[0, :, 0], [0, 1, 128, 255])
+    dark = opened(saved(tmp_path / f"dark.{kind}", Image.fromarray(np.array([[0, 200, 255]], dtype=np.uint16))))
+    np.testing.assert_array_equal(dark[0, :, 0], [0, 1, 1])  # nearly black, not stretched to white
 
 
 def test_float_greyscale_is_scaled_and_what_is_no_number_refused(tmp_path: Path) -> None:

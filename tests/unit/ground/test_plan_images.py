@@ -120,6 +120,13 @@ def test_a_model_is_not_kept_to_a_task_that_owns_no_vectors() -> None:
         study(models=models)
 
 
+@pytest.mark.parametrize(("loader", "dataset"), [("vision", "lee"), ("text", "glyphs")])
+def test_a_model_cannot_be_kept_to_a_dataset_it_cannot_read(loader: str, dataset: str) -> None:
+    made = study(models=[{"name": "m", "source": {"path": "y"}, "loader": loader, "datasets": [dataset]}])
+    with pytest.raises(ConfigError, match=rf"model 'm' reads \w+, its 'datasets' name '{dataset}', which holds"):
+        dataset_plans(made)
+
+
 def test_a_changed_image_folder_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "cat").mkdir()
     picture = tmp_path / "cat" / "1.png"
