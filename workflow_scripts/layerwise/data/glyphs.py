@@ -12,6 +12,8 @@ from layerwise.data.source import Source
 
 LETTERS = tuple("ABCDEFGHJK")
 FONTS = ("DejaVuSans", "DejaVuSans-Bold", "DejaVuSansMono", "DejaVuSerif", "DejaVuSerif-Bold", "STIXGeneral")
+# Sum over the three channels between a letter's colour and the mean of its background: below it a person cannot read it.
+CONTRAST = 150
 QUADRANTS = ("upper left", "upper right", "lower left", "lower right")
 
 
@@ -45,10 +47,11 @@ def read(folder: Path, n: int = 500, seed: int = 0, size: int = 112) -> Source:
 
 
 def _render(glyph: _Glyph, fonts: dict[str, Path], size: int, rng: np.random.Generator) -> Image.Image:
-    """A letter of a quarter to two fifths of the picture's height, turned up to 40 degrees, in one quadrant, over noise."""
-    noise = rng.normal(rng.uniform(60, 195, size=3), 55, size=(size // 4, size // 4, 3))
+    """A letter of .3 to .45 of the picture's height, turned up to 40 degrees, in one quadrant, over noise."""
+    background = rng.uniform(60, 195, size=3)
+    noise = rng.normal(background, 55, size=(size // 4, size // 4, 3))
     picture = Image.fromarray(np.clip(noise, 0, 255).astype(np.uint8)).resize((size, size), Image.Resampling.BILINEAR)
-    height = int(rng.integers(size // 4, size * 2 // 5))
+    height = int(rng.integers(size * 3 // 10, size * 9 // 20))
     mask = Image.new("L", (2 * height, 2 * height), 0)
     font = ImageFont.truetype(str(fonts[glyph.font]), height)
     ImageDraw.Draw(mask).text((height, height), glyph.letter, fill=255, font=font, anchor="mm")
@@ -56,6 +59,8 @@ def _render(glyph: _Glyph, fonts: dict[str, Path], size: int, rng: np.random.Gen
     index = QUADRANTS.index(glyph.quadrant)
     jitter = rng.integers(-size // 12, size // 12 + 1, size=2)
     centre = np.array([size // 4 + (index % 2) * size // 2, size // 4 + (index // 2) * size // 2]) + jitter
-    colour = tuple(int(value) for value in rng.integers(0, 256, size=3))
-    picture.paste(colour, (int(centre[0]) - height, int(centre[1]) - height), mask)
+    colour = rng.integers(0, 256, size=3)
+    while np.abs(colour - background).sum() < CONTRAST:
+        colour = rng.integers(0, 256, size=3)
+    picture.paste(tuple(map(int, colour)), (int(centre[0]) - height, int(centre[1]) - height), mask)
     return picture
