@@ -18,7 +18,7 @@ import pytest
 from huggingface_hub import constants
 
 _INFO = re.compile(r"/api/models/([^/]+/[^/]+)/revision/(.+)")
-_FILE = re.compile(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)")
+_FILE = re.compile(r"/(?:datasets/)?([^/]+/[^/]+)/resolve/([^/]+)/(.+)")
 
 
 @dataclasses.dataclass

@@ -20,7 +20,7 @@ _REVISION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+@=-]*(/[A-Za-z0-9_][A-Za-z0-9.
 def _repository(value: str) -> str:
     wrong = ".." in value or "--" in value or value.endswith((".", "-", ".git")) or len(value) > 96
     if wrong or not _REPOSITORY.fullmatch(value):
-        raise ValueError(f"{value!r} is no model of the hub; write ORG/NAME as in https://huggingface.co/ORG/NAME")
+        raise ValueError(f"{value!r} is no repository of the hub; write ORG/NAME as in https://huggingface.co/ORG/NAME")
     return value
 
 

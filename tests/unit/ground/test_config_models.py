@@ -39,7 +39,7 @@ NO_MODELS += ["https://huggingface.co/org/name", "org/na me", "org/name\n", "ör
 
 @pytest.mark.parametrize("hub", NO_MODELS)
 def test_what_is_no_model_of_the_hub_is_refused(hub: str) -> None:
-    refused(study({"name": "m", "source": {"hub": hub}}), f"{hub!r} is no model of the hub; write ORG/NAME as in https://")
+    refused(study({"name": "m", "source": {"hub": hub}}), f"{hub!r} is no repository of the hub; write ORG/NAME as in https://")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ SOURCES: dict[str, tuple[dict[str, Any], str]] = {
         {"hub": "a/b", "adapters": [{"path": "d", "revision": "x"}]},
         "'revision' belongs to 'hub'",
     ),
-    "adapter no hub": ({"hub": "a/b", "adapters": [{"hub": "c"}]}, "adapters: 0: hub: 'c' is no model of the hub"),
+    "adapter no hub": ({"hub": "a/b", "adapters": [{"hub": "c"}]}, "adapters: 0: hub: 'c' is no repository of the hub"),
     "adapter no list": ({"hub": "a/b", "adapters": {"hub": "c/d"}}, "adapters: Input should be a valid list"),
     "adapter key": ({"hub": "a/b", "adapters": [{"hubb": "c/d"}]}, "hubb is an unknown key; did you mean 'hub'?"),
 }

@@ -173,7 +173,7 @@ def test_a_name_without_network_is_what_the_cache_remembers(
 def test_without_network_and_cache_one_sentence_says_so(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     for revision in ("main", "0" * 40):
-        refused(tmp_path, r"\(HF_HUB_OFFLINE is set\): run again with a network, or give a folder", revision=revision)
+        refused(tmp_path, r"\(HF_HUB_OFFLINE is set\): run again with a network, or give what it holds", revision=revision)
 
 
 def test_a_cache_that_lacks_the_tokenizer_is_completed(hub: Hub, commit: str, tmp_path: Path) -> None:

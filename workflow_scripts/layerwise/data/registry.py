@@ -3,7 +3,7 @@
 import importlib
 from types import ModuleType
 
-SOURCES = {kind: f"layerwise.data.{kind}" for kind in ("table", "bible", "lee", "reviews")}
+SOURCES = {kind: f"layerwise.data.{kind}" for kind in ("table", "hub_table", "bible", "lee", "reviews")}
 IMAGE_SOURCES = {kind: f"layerwise.data.{kind}" for kind in ("digits", "glyphs", "image_folder")}
 TRANSFORMS = {name: f"layerwise.data.{name}" for name in ("surface_noise", "columns", "simclr")}
 

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 from huggingface_hub import HfApi, constants, hf_hub_download
 from huggingface_hub.file_download import repo_folder_name
 
+from layerwise import hub_errors
 from layerwise.atomic import write_text
 from layerwise.errors import ModelError
-from layerwise.models import hub_errors
 from layerwise.models.configs import refuse_code
 from layerwise.models.hub_choice import describing_files, is_whole, weight_file
 from layerwise.models.hub_progress import Meter

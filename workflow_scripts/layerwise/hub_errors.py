@@ -49,14 +49,17 @@ def is_unreachable(error: BaseException) -> bool:
     return is_passing(error) or isinstance(cause(error), OfflineModeIsEnabled)
 
 
-def sentence(error: Exception, repository: str, revision: str, file: str | None = None) -> LayerwiseError:
+def sentence(
+    error: Exception, repository: str, revision: str, file: str | None = None, kind: type[LayerwiseError] = ModelError
+) -> LayerwiseError:
     """Return the error to raise for ``error``.
 
     Args:
         error: raised by huggingface_hub.
-        repository: ORG/NAME.
+        repository: ORG/NAME of a model, or datasets/ORG/NAME.
         revision: the commit, tag or branch that was asked for.
         file: what was being downloaded, if anything.
+        kind: class of the error.
     """
     inner = cause(error)
     page = f"https://huggingface.co/{repository}"
@@ -83,7 +86,7 @@ def sentence(error: Exception, repository: str, revision: str, file: str | None 
     elif is_unreachable(error):
         text = (
             f"{file or 'the list of files'} of {repository} did not arrive from {host()} ({_fault(inner)}): run again with "
-            "a network, or give a folder that holds the model as 'path'."
+            "a network, or give what it holds as a 'path' on this machine."
         )
     else:
         text = (
@@ -92,7 +95,7 @@ def sentence(error: Exception, repository: str, revision: str, file: str | None 
             if isinstance(inner, OSError)
             else f"{file or 'the list of files'} of {repository} cannot be downloaded ({_fault(inner)}); run again."
         )
-    return ModelError(text)
+    return kind(text)
 
 
 def _fault(error: BaseException) -> str:
