@@ -7,15 +7,19 @@ attrs                                       what was run; ``complete`` is writte
 /tokens/{recipe}/spectrum/{layer:03d}       ragged, normalised eigenvalues, largest first
 /tokens/{recipe}/turning_angle/{layer:03d}  (N, 2) mean signed, mean absolute, radians
 /tokens/centre_unit/entropy_clamped/{layer:03d}  (N,) nats
-/tokens/norm/{layer:03d}                    (N, 2) norm of the first token, median norm of the rest
+/tokens/norm/{layer:03d}                    (N, 3) norm of the first token; of the rest: median norm, root sum of squares
+/tokens/cosine/{layer:03d}                  (N, 2) mean cosine between tokens: of all, without the first
+/taps/{tap}/readout/..., /taps/{tap}/tokens/...  the same at each tap inside the blocks, for layers 1..L
+
+Schema 2 added the third column of ``tokens/norm``, ``tokens/cosine`` and taps.
 """
 
 import contextlib
+import copy
 import dataclasses
 import json
-import math
 import os
-from collections.abc import Iterator
+from collections import Counter
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -26,11 +30,22 @@ from numpy.typing import NDArray
 
 from layerwise.atomic import reserve
 from layerwise.errors import FileError
+from layerwise.store_layout import (
+    CHUNK_BYTES,
+    CLAMPED_RECIPE,
+    RESIDUAL,
+    arrays,
+    chunk,
+    is_readout,
+    layers_of,
+    place,
+    stored_bytes,
+    written,
+)
 
-SCHEMA_VERSION = 1
-CLAMPED_RECIPE = "centre_unit"
-_CHUNK_BYTES = 2**20
-_DATASET_BYTES = 2**14  # more than the header and the chunk index of one dataset take
+__all__ = ["CLAMPED_RECIPE", "RESIDUAL", "SCHEMA_VERSION", "Activations", "Header", "Writer", "place"]
+
+SCHEMA_VERSION = 2
 _FLOAT16_MAX = 65504.0
 
 Float = NDArray[np.float64]
@@ -85,14 +100,14 @@ class Writer:
         """
         self.header = header
         self._offsets = np.concatenate([[0], np.cumsum(np.minimum(n_tokens, header.width))]).astype(np.int64)
-        arrays = [
-            (name, shape, np.dtype(storage if name.startswith("readout/") else "float32"))
-            for name, shape in _arrays(header, len(ids), int(self._offsets[-1]))
+        planned = [
+            (name, shape, np.dtype(storage if is_readout(name) else "float32"))
+            for name, shape in arrays(header, len(ids), int(self._offsets[-1]))
         ]
         self.file = h5py.File(Path(path), "x")
         with contextlib.ExitStack() as opened:
             opened.callback(self.file.close)
-            reserve(path, _CHUNK_BYTES + sum(_stored_bytes(shape, dtype) for _, shape, dtype in arrays))
+            reserve(path, CHUNK_BYTES + sum(stored_bytes(shape, dtype) for _, shape, dtype in planned))
             opened.pop_all()
         for key, value in dataclasses.asdict(header).items():
             self.file.attrs[key] = json.dumps(value) if isinstance(value, list | dict) else value
@@ -106,24 +121,24 @@ class Writer:
         if header.recipes:
             self._column("tokens/offsets", self._offsets)
         options = {"fletcher32": True, "compression": compression, "fillvalue": np.nan, "track_times": False}
-        for name, shape, dtype in arrays:
-            self.file.create_dataset(name, shape, dtype, chunks=_chunk(shape, dtype), **options)
+        for name, shape, dtype in planned:
+            self.file.create_dataset(name, shape, dtype, chunks=chunk(shape, dtype), **options)
 
     def _column(self, name: str, values: NDArray[Any]) -> None:
-        chunks = _chunk(values.shape, values.dtype)
+        chunks = chunk(values.shape, values.dtype)
         self.file.create_dataset(name, data=values, chunks=chunks, fletcher32=True, track_times=False)
 
-    def write(self, start: int, arrays: dict[str, NDArray[Any]]) -> None:
+    def write(self, start: int, window: dict[str, NDArray[Any]]) -> None:
         """Write a window of contiguous rows that begins at row ``start``.
 
         Args:
             start: first row.
-            arrays: dataset name to its rows; a spectrum is given flat, as the concatenation of its samples' eigenvalues.
+            window: dataset name to its rows; a spectrum is given flat, as the concatenation of its samples' eigenvalues.
 
         Raises:
             FileError: float16 was asked for and a value exceeds 65,504.
         """
-        for name, rows in arrays.items():
+        for name, rows in window.items():
             target = self.file[name]
             if target.dtype == np.float16 and np.abs(rows).max(initial=0) > _FLOAT16_MAX:
                 raise FileError(f"{name} holds a value beyond 65,504, which float16 cannot store; set 'storage: float32'.")
@@ -152,7 +167,12 @@ class Writer:
 
 
 class Activations:
-    """Read a complete activation file; every array comes back as float64, checked for NaN where a NaN has no meaning."""
+    """Read a complete activation file; every array comes back as float64, checked for NaN where a NaN has no meaning.
+
+    Attributes:
+        tap: where in a block layers are read, ``residual`` on opening; see ``at``.
+        layers: the layers there are at this tap.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Open and verify the file.
@@ -193,6 +213,7 @@ class Activations:
             values[field.name] = json.loads(value) if nested else value.item() if isinstance(value, np.generic) else value
         self.header = Header(**values)
         self.n_layers, self.width = self.header.n_layers, self.header.width
+        self.tap, self.layers = RESIDUAL, layers_of(RESIDUAL, self.n_layers)
         outside = self.file.visititems_links(lambda name, link: None if isinstance(link, h5py.HardLink) else name)
         if outside is not None:
             raise ValueError(f"{outside} is stored elsewhere")
@@ -208,16 +229,16 @@ class Activations:
             raise ValueError("its row columns differ in length")
         if len(self.header.layer_names) != self.n_layers + 1:
             raise ValueError(f"{len(self.header.layer_names)} layer names for {self.n_layers + 1} layers")
-        expected = dict(_arrays(self.header, n, int(np.minimum(self.n_tokens, self.width).sum())))
+        expected = dict(arrays(self.header, n, int(np.minimum(self.n_tokens, self.width).sum())))
         for name, shape in expected.items():
             dataset = self._dataset(name)
             if dataset.shape != shape or dataset.dtype not in (np.float32, np.float16):
                 raise ValueError(f"{name} is {dataset.dtype}{dataset.shape}, float{shape} expected")
-            if not _written(dataset):
+            if not written(dataset):
                 raise ValueError(f"{name} declares more rows than the file holds")
-        for name in {name.rpartition("/")[0] for name in expected}:
-            if len(self.file[name]) != self.n_layers + 1:
-                raise ValueError(f"{name} holds {len(self.file[name])} layers, {self.n_layers + 1} expected")
+        for name, count in Counter(name.rpartition("/")[0] for name in expected).items():
+            if len(self.file[name]) != count:
+                raise ValueError(f"{name} holds {len(self.file[name])} layers, {count} expected")
 
     def _dataset(self, name: str) -> h5py.Dataset:
         dataset = self.file.get(name)
@@ -257,6 +278,26 @@ class Activations:
     def n_views(self) -> int:
         """Views of each sample; 1 for a dataset without views."""
         return self._views.shape[1]
+
+    @property
+    def taps(self) -> list[str]:
+        """Where in a block layers were read; ``residual`` first."""
+        return self.header.taps
+
+    def at(self, tap: str) -> Self:
+        """Return a reader of the same open file whose arrays are those of ``tap``.
+
+        Raises:
+            FileError: the file was not read there.
+        """
+        if tap not in self.taps:
+            raise FileError(
+                f"{self.path} was read at {', '.join(self.taps)}, not at {tap!r}; add it to 'taps' of dataset "
+                f"{self.header.dataset!r} and run again."
+            )
+        other = copy.copy(self)
+        other.tap, other.layers = tap, layers_of(tap, self.n_layers)
+        return other
 
     def rows(self, readout: str, layer: int) -> Float:
         """Return all rows (N, D) in the order of samples.parquet.
@@ -299,10 +340,15 @@ class Activations:
         return self._read(f"tokens/{CLAMPED_RECIPE}/entropy_clamped/{layer:03d}")
 
     def token_norms(self, layer: int) -> Float:
-        """Return (N, 2): norm of the first token, median norm of the rest (NaN for one-token samples)."""
+        """Return (N, 3): norm of the first token; of the rest median norm (NaN if none), root sum of squares (or 0)."""
         return self._read(f"tokens/norm/{layer:03d}")
 
+    def token_cosines(self, layer: int) -> Float:
+        """Return (N, 2): mean cosine between different tokens of a sample, of all and without the first; NaN below two."""
+        return self._read(f"tokens/cosine/{layer:03d}")
+
     def _read(self, name: str) -> Float:
+        name = place(self.tap) + name
         try:
             return np.asarray(self.file[name][:], dtype=np.float64)
         except (OSError, KeyError) as error:
@@ -319,37 +365,3 @@ class Activations:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """Close the file."""
         self.close()
-
-
-def _arrays(header: Header, n: int, total: int) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Name and shape of every array of a file with ``n`` rows and ``total`` eigenvalues per layer and recipe."""
-    for layer in range(header.n_layers + 1):
-        for readout in header.readouts:
-            yield f"readout/{readout['name']}/{layer:03d}", (n, header.width)
-        for recipe in header.recipes:
-            yield f"tokens/{recipe}/spectrum/{layer:03d}", (total,)
-            yield f"tokens/{recipe}/turning_angle/{layer:03d}", (n, 2)
-        if CLAMPED_RECIPE in header.recipes:
-            yield f"tokens/{CLAMPED_RECIPE}/entropy_clamped/{layer:03d}", (n,)
-        if header.recipes:
-            yield f"tokens/norm/{layer:03d}", (n, 2)
-
-
-def _chunk(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
-    """Blocks of whole rows of about 1 MiB."""
-    rows = _CHUNK_BYTES // (dtype.itemsize * math.prod(shape[1:]))
-    return (max(1, min(shape[0], rows)), *shape[1:])
-
-
-def _stored_bytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    """Bytes of an array in whole chunks, uncompressed, with its header and index."""
-    rows = _chunk(shape, dtype)[0]
-    return -(-shape[0] // rows) * rows * math.prod(shape[1:]) * dtype.itemsize + _DATASET_BYTES
-
-
-def _written(dataset: h5py.Dataset) -> bool:
-    """Whether every chunk is in the file; a damaged header can declare any shape at no cost."""
-    if dataset.chunks is None:
-        return bool(dataset.id.get_storage_size() >= dataset.nbytes)
-    chunks = math.prod(-(-rows // size) for rows, size in zip(dataset.shape, dataset.chunks, strict=True))
-    return bool(dataset.id.get_num_chunks() == chunks)

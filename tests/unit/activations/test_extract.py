@@ -99,6 +99,7 @@ def test_the_file_equals_a_slow_recomputation(
                     close(store.angles(recipe, layer)[row], slow.angles(tokens, recipe), atol=2e-3)
                 close(store.entropy_clamped(layer)[row], slow.clamped_entropy(tokens), rtol=2e-3)
                 close(store.token_norms(layer)[row], slow.norms(tokens))
+                close(store.token_cosines(layer)[row], slow.cosines(tokens))
         if family == "llama":
             model.final_norm.float()
 

@@ -1,5 +1,6 @@
 """Memory that does not suffice, and models spread over devices."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from accelerate import dispatch_model
 from layerwise.activations.extract import Request, extract
 from layerwise.errors import ModelError
 from layerwise.models.device import resolve, weight_bytes
-from layerwise.models.layered import Batch, OnLayer
+from layerwise.models.layered import NO_TAPS, Batch, OnLayer
 from layerwise.models.text import TextModel, load
 from layerwise.store import Activations
 
@@ -32,7 +33,7 @@ class Cramped(TextModel):
     error: Exception = ERRORS["cuda"]
     tried: list[tuple[int, int]]
 
-    def run(self, batch: Batch, on_layer: OnLayer) -> None:
+    def run(self, batch: Batch, on_layer: OnLayer, taps: Mapping[str, OnLayer] = NO_TAPS) -> None:
         shape = batch.masks["all"].shape
         self.tried.append((shape[0], shape[1]))
         reached = 0
@@ -44,7 +45,7 @@ class Cramped(TextModel):
             if layer == 2 and shape[0] * shape[1] > self.limit:  # in the middle of a pass, some layers already kept
                 raise self.error
 
-        super().run(batch, note)
+        super().run(batch, note, taps)
         assert reached == self.n_layers
 
 

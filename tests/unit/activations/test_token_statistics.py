@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from layerwise.activations.token_statistics import statistics
+from layerwise.activations.token_statistics import statistics, token_norms
 from torch import Tensor
 
 from tests import slow
@@ -37,6 +37,7 @@ def test_statistics_equal_a_loop_over_tokens(width: int) -> None:
     found = collect(states, mask)
     assert set(found) == {
         "tokens/norm",
+        "tokens/cosine",
         "tokens/centre_unit/entropy_clamped",
         *(f"tokens/{recipe}/{kind}" for recipe in RECIPES for kind in ("spectrum", "turning_angle")),
     }
@@ -49,6 +50,7 @@ def test_statistics_equal_a_loop_over_tokens(width: int) -> None:
         clamped = found["tokens/centre_unit/entropy_clamped"][row]
         np.testing.assert_allclose(clamped, slow.clamped_entropy(tokens), rtol=1e-7)
         np.testing.assert_allclose(found["tokens/norm"][row], slow.norms(tokens), rtol=1e-12)
+        np.testing.assert_allclose(found["tokens/cosine"][row], slow.cosines(tokens), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("width", [4, 32])
@@ -138,5 +140,22 @@ def test_a_token_that_is_not_finite_makes_its_sample_undefined_and_no_other(pois
         np.testing.assert_array_equal(np.delete(found[name], 1, 0), np.delete(clean[name], 1, 0))
 
 
-def test_no_recipes_give_norms_only() -> None:
-    assert set(statistics(batch()[0], masks_of(batch()[1]), [], "centre_unit")) == {"tokens/norm"}
+def test_no_recipes_give_norms_and_cosines_only() -> None:
+    assert set(statistics(batch()[0], masks_of(batch()[1]), [], "centre_unit")) == {"tokens/norm", "tokens/cosine"}
+
+
+def test_a_zero_token_has_cosine_0_with_every_other() -> None:
+    states = torch.tensor([[[0.0, 0.0], [2.0, 0.0], [0.5, 0.0]]])
+    found = collect(states, torch.ones(1, 3, dtype=torch.bool))["tokens/cosine"]
+    np.testing.assert_allclose(found, [[1 / 3, 1.0]], rtol=1e-12)
+
+
+def test_the_rest_of_an_images_tokens_is_all_but_the_first() -> None:
+    """``skip_first`` leaves the registers of an image out, the share of the class token is of all tokens."""
+    states, mask = torch.randn(2, 6, 4), torch.ones(2, 6, dtype=torch.bool)
+    content = mask.clone()
+    content[:, :3] = False
+    found = token_norms(states, {"all": mask, "content": content, "skip_first": content})
+    norms = torch.linalg.vector_norm(states.double(), dim=-1)
+    torch.testing.assert_close(found[:, 1], norms[:, 3:].median(1).values)
+    torch.testing.assert_close(found[:, 2] ** 2, (norms[:, 1:] ** 2).sum(1))

@@ -15,8 +15,8 @@ from layerwise.activations.batching import TokenBudget, batches, windows
 from layerwise.activations.window import Window
 from layerwise.atomic import atomic_path
 from layerwise.errors import ModelError
-from layerwise.models.layered import Batch, Inputs, LayeredModel
-from layerwise.store import CLAMPED_RECIPE, Header, Writer
+from layerwise.models.layered import Batch, Inputs, LayeredModel, OnLayer
+from layerwise.store import CLAMPED_RECIPE, RESIDUAL, Header, Writer, place
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +31,7 @@ class Request:
     readouts: list[dict[str, str]]
     recipes: list[str]
     provenance: dict[str, Any]
+    taps: list[str] = dataclasses.field(default_factory=lambda: [RESIDUAL])
     batch_tokens: int = 4096
     storage: str = "float32"
     compression: str | None = None
@@ -51,7 +52,7 @@ def extract(
         model: a loaded model.
         samples: rows of samples.parquet.
         folder: where samples.parquet lies, to which image paths are relative.
-        request: see ``Request``; empty ``recipes`` collects no token statistics.
+        request: see ``Request``; empty ``recipes`` collects no token statistics, ``taps`` holds ``residual``.
         progress: called with (rows done, rows).
     """
     inputs = model.prepare(samples, folder)
@@ -84,14 +85,13 @@ def _header(model: LayeredModel, samples: pd.DataFrame, request: Request, one_to
         n_layers=model.n_layers,
         width=model.width,
         layer_names=model.layer_names,
-        taps=["residual"],
         final_norm=model.final_norm is not None,
     )
 
 
 def _row_bytes(header: Header, longest: int) -> int:
     floats = len(header.readouts) * header.width + len(header.recipes) * (min(longest, header.width) + 2)
-    return 4 * (header.n_layers + 1) * floats
+    return 4 * (header.n_layers + 1) * len(header.taps) * floats
 
 
 def _read_rows(
@@ -128,21 +128,24 @@ def _out_of_memory(error: BaseException) -> bool:
 def _read_batch(model: LayeredModel, batch: Batch, rows: list[int], window: Window, request: Request) -> None:
     """Run one batch and put the results of each layer into ``window`` as soon as it is reached."""
     # mps has no float64, which sums and spectra need; a model spread over GPUs gives its layers on several of them.
-    place = torch.device("cpu") if model.device.type == "mps" else model.device
-    masks = {name: mask.to(place) for name, mask in batch.masks.items()}
+    device = torch.device("cpu") if model.device.type == "mps" else model.device
+    masks = {name: mask.to(device) for name, mask in batch.masks.items()}
     weights = {entry["name"]: readout.token_weights(entry["tokens"], entry["pool"], masks) for entry in request.readouts}
 
-    def on_layer(layer: int, states: Tensor) -> None:
-        normed: dict[str, Tensor] = {}
-        for entry in request.readouts:
-            norm = entry["norm"]
-            if norm not in normed:
-                normed[norm] = readout.normed(states, norm, model.final_norm).to(place)
-            pooled = readout.pool(normed[norm], weights[entry["name"]])
-            window.put(f"readout/{entry['name']}/{layer:03d}", rows, pooled.cpu().numpy())
-        if request.recipes:
-            tokens = states.to(place)
-            for name, values in token_statistics.statistics(tokens, masks, request.recipes, CLAMPED_RECIPE).items():
-                window.put(f"{name}/{layer:03d}", rows, values.cpu().numpy())
+    def reader(tap: str) -> OnLayer:
+        def on_layer(layer: int, states: Tensor) -> None:
+            normed: dict[str, Tensor] = {}
+            for entry in request.readouts:
+                norm = entry["norm"]
+                if norm not in normed:
+                    normed[norm] = readout.normed(states, norm, model.final_norm).to(device)
+                pooled = readout.pool(normed[norm], weights[entry["name"]])
+                window.put(f"{place(tap)}readout/{entry['name']}/{layer:03d}", rows, pooled.cpu().numpy())
+            if request.recipes:
+                tokens = states.to(device)
+                for name, values in token_statistics.statistics(tokens, masks, request.recipes, CLAMPED_RECIPE).items():
+                    window.put(f"{place(tap)}{name}/{layer:03d}", rows, values.cpu().numpy())
 
-    model.run(batch, on_layer)
+        return on_layer
+
+    model.run(batch, reader(RESIDUAL), {tap: reader(tap) for tap in request.taps if tap != RESIDUAL})

@@ -1,7 +1,8 @@
 """Token statistics: what every token-level metric needs, without keeping the tokens.
 
 For each sample, layer and recipe: the normalised eigenvalues of the Gram matrix of its prepared tokens, its mean
-turning angles, and for the authors' variant the entropy of the clamped Gram matrix. All in float64.
+turning angles, and for the authors' variant the entropy of the clamped Gram matrix; and for each sample and layer the norms
+of its tokens and the mean cosine between them. All in float64.
 """
 
 import math
@@ -26,14 +27,14 @@ def prepare(states: Tensor, masks: Masks, recipe: str) -> tuple[Tensor, Tensor]:
         NaN or infinity in a token of the mask stays visible as NaN.
     """
     mask = masks["skip_first" if recipe.endswith("_skip_first") else "all"]
-    kept = mask[..., None]
-    tokens = torch.where(kept, states.double(), 0.0)
+    left_out = ~mask[..., None]
+    tokens = states.to(torch.float64, copy=True).masked_fill_(left_out, 0.0)  # one copy, changed in place from here on
     if recipe.startswith("centre"):
         count = mask.sum(1).clamp_min(1)[:, None, None]
-        tokens = torch.where(kept, tokens - tokens.sum(1, keepdim=True) / count, 0.0)
+        tokens.sub_(tokens.sum(1, keepdim=True) / count).masked_fill_(left_out, 0.0)
     if recipe != "raw":
         norms = torch.linalg.vector_norm(tokens, dim=-1, keepdim=True)
-        tokens = torch.where(norms == 0, 0.0, tokens / norms)
+        tokens.div_(torch.where(norms == 0, 1.0, norms))
     return tokens, mask
 
 
@@ -42,9 +43,11 @@ def gram(tokens: Tensor) -> Tensor:
 
     A sample with NaN or infinity gets zeros, that is, an undefined spectrum; the eigenvalue solver would stop at it.
     """
-    scale = tokens.abs().amax((1, 2), keepdim=True)
-    tokens = torch.where((scale > 0) & scale.isfinite(), tokens / scale, 0.0)
-    return tokens @ tokens.mT if tokens.shape[1] <= tokens.shape[2] else tokens.mT @ tokens
+    scale = torch.maximum(tokens.amax((1, 2), keepdim=True), -tokens.amin((1, 2), keepdim=True))
+    usable = (scale > 0) & scale.isfinite()
+    tokens = tokens / torch.where(usable, scale, 1.0)
+    matrix = tokens @ tokens.mT if tokens.shape[1] <= tokens.shape[2] else tokens.mT @ tokens
+    return torch.where(usable, matrix, 0.0)
 
 
 def spectrum(matrix: Tensor, count: Tensor) -> Tensor:
@@ -94,7 +97,8 @@ def turning_angles(tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     steps = tokens[:, 1:] - tokens[:, :-1]
     lengths = torch.linalg.vector_norm(steps, dim=-1)
     product = lengths[:, 1:] * lengths[:, :-1]
-    cosine = (steps[:, 1:] * steps[:, :-1]).sum(-1) / torch.where(product == 0, 1.0, product)
+    parts = steps.chunk(4, dim=-1)  # the products of all columns at once would be as large as the steps
+    cosine = sum((part[:, 1:] * part[:, :-1]).sum(-1) for part in parts) / torch.where(product == 0, 1.0, product)
     cosine = cosine.clamp(-1.0, 1.0)
     triple = mask[:, 2:] & mask[:, 1:-1] & mask[:, :-2]
     moving = triple & (product != 0)
@@ -104,15 +108,38 @@ def turning_angles(tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def token_norms(states: Tensor, masks: Masks) -> Tensor:
-    """Return (B, 2): norm of the first token, and median norm of those of "skip_first" (NaN where there are none)."""
+    """Return the norms of each sample's tokens, reduced.
+
+    Args:
+        states: (B, T, D). masks: (B, T) bool, "all" and "skip_first".
+
+    Returns:
+        (B, 3): norm of the first token; median norm of those of "skip_first" (NaN where there are none); root of the sum of
+        squared norms of all tokens but the first, the part of the second moment that the first does not carry.
+    """
     norms = torch.linalg.vector_norm(states.double(), dim=-1)
     others = torch.where(masks["skip_first"], norms, math.nan)
-    return torch.stack([norms[:, 0], others.nanmedian(1).values], dim=1)
+    rest = torch.where(masks["all"], norms, 0.0)[:, 1:]
+    return torch.stack([norms[:, 0], others.nanmedian(1).values, torch.linalg.vector_norm(rest, dim=1)], dim=1)
+
+
+def token_cosines(states: Tensor, masks: Masks) -> Tensor:
+    """Return (B, 2): the mean cosine between different tokens of a sample, of all of them and of those of "skip_first".
+
+    From the sum s of the n unit vectors, (|s|^2 - n) / (n (n - 1)); a zero token has cosine 0 with every other. In
+    [-1 / (n - 1), 1]; NaN below two tokens.
+    """
+    units, _ = prepare(states, masks, "unit")
+    kept = torch.stack([masks["all"], masks["skip_first"]], dim=1).double()
+    n = kept.sum(2)
+    own = kept @ torch.linalg.vector_norm(units, dim=-1, keepdim=True).square()  # zero tokens have no length to count
+    total = torch.linalg.vector_norm(kept @ units, dim=-1).square() - own[..., 0]
+    return torch.where(n >= 2, total / (n * (n - 1)).clamp_min(1), math.nan)
 
 
 def statistics(states: Tensor, masks: Masks, recipes: list[str], clamped_recipe: str) -> Statistics:
     """Return all token statistics of one layer, keyed as in the activation file (without the layer)."""
-    result: Statistics = {"tokens/norm": token_norms(states, masks)}
+    result: Statistics = {"tokens/norm": token_norms(states, masks), "tokens/cosine": token_cosines(states, masks)}
     for recipe in recipes:
         tokens, kept = prepare(states, masks, recipe)
         matrix, count = gram(tokens), kept.sum(1)

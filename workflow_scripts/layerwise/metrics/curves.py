@@ -23,19 +23,20 @@ def metric_records(
     seed: int,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """Compute one metric for every layer, readout or recipe, variant and parameter value.
+    """Compute one metric for every tap, layer, readout or recipe, variant and parameter value.
 
     Args:
         metric: a registry name.
         activations: what is read.
         readouts: for metrics of pooled vectors and views; ignored by token metrics.
-        recipes: for token metrics; ignored by the others. Effective rank makes records of both.
+        recipes: for token metrics; ignored by the others. Effective rank makes records of both. Where there are any, a
+            metric that is defined for certain recipes only (``SPEC.recipes``) makes records of those.
         parameters: the config entry's mapping, see ``cases.plan``.
         seed: of permutations, halves and null draws, >= 0. The result does not depend on the order of layers.
         progress: called with (done, total) layers.
 
     Returns:
-        Records with: variant, readout or recipe, parameters, n_samples, n_excluded, null_value, null_normalized,
+        Records with: tap, variant, readout or recipe, parameters, n_samples, n_excluded, null_value, null_normalized,
             split_half,
         layers. Each layer has layer, depth (= layer / L), value, normalized, standard_error, and `undefined` (the
         reason) where it has no value. InfoNCE and DiME add null_broken_pairs to every layer and its mean to the
@@ -51,14 +52,16 @@ def metric_records(
         raise ConfigError(f"{metric}: seed must not be negative, got {seed}.")
     names = {
         pooled_records: readouts if set(module.SPEC.needs) & {"pooled", "views"} else [],
-        token_records: recipes if "tokens" in module.SPEC.needs else [],
+        token_records: (module.SPEC.recipes or recipes) if recipes and "tokens" in module.SPEC.needs else [],
     }
-    tick = _ticker(sum(map(len, names.values())) * (activations.n_layers + 1), progress)
-    nulls = Nulls(module, plan.null_draws, seed)
+    read = {tap: activations.at(tap) for tap in activations.taps}
+    tick = _ticker(sum(map(len, names.values())) * sum(len(one.layers) for one in read.values()), progress)
+    nulls = Nulls(module, plan.null_draws, seed)  # sizes do not depend on the tap
     records: list[dict[str, Any]] = []
-    for make in (pooled_records, token_records):
-        for name in names[make]:
-            records += make(module, activations, name, plan, nulls, tick)
+    for tap, one in read.items():
+        for make in (pooled_records, token_records):
+            for name in names[make]:
+                records += [{"tap": tap, **record} for record in make(module, one, name, plan, nulls, tick)]
     absent = {case.variant for case in plan.cases} - {record["variant"] for record in records}
     if absent:
         raise ConfigError(

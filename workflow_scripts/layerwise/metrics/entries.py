@@ -1,13 +1,21 @@
 """The JSON form of a curve: one entry per layer, one record per variant, parameters and readout or recipe."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 from layerwise.errors import UndefinedMetric
-from layerwise.metrics.spec import Case, Value
+from layerwise.metrics.spec import Array, Case, Value
+from layerwise.spectrum import centre_unit
 
 Outcome = Value | UndefinedMetric
+
+
+def preparation(module: ModuleType) -> Callable[[Array], Array]:
+    """Return how a metric wants its (N, V, D) vectors: by its own ``prepare``, else each view centred, unit norm."""
+    prepare: Callable[[Array], Array] = getattr(module, "prepare", centre_unit)
+    return prepare
 
 
 def layer_entry(layer: int, n_layers: int, outcome: Outcome, standard_error: float | None) -> dict[str, Any]:

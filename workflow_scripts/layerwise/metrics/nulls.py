@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from layerwise.errors import UndefinedMetric
 from layerwise.metrics import recipes
+from layerwise.metrics.entries import preparation
 from layerwise.metrics.spec import Array, Case, Value
-from layerwise.spectrum import centre_unit
 
 _STREAM = 3  # keeps these random numbers apart from other uses of the same seed
 _MOST_LENGTHS = 24  # distinct token counts that are simulated; more are read off between neighbours
@@ -27,7 +27,7 @@ class Nulls:
         self._tokens: dict[tuple[str, int, int], Array] = {}
 
     def pooled(self, shape: tuple[int, int, int], cases: Sequence[Case]) -> list[Null]:
-        """Mean value and mean normalised value per case over draws of (N, V, D), each view centred, unit norm."""
+        """Mean value and mean normalised value per case over draws of (N, V, D), prepared as the metric's vectors are."""
         if shape not in self._pooled:
             draws = [self._pooled_draw(shape, cases, draw) for draw in range(self.draws)]
             self._pooled[shape] = [_mean([values[index] for values in draws]) for index in range(len(cases))]
@@ -47,7 +47,7 @@ class Nulls:
         reduced = getattr(self.module, "null_case", None)
         values: list[Value | None] = []
         try:
-            state = self.module.summarise(centre_unit(rng.standard_normal(shape)))
+            state = self.module.summarise(preparation(self.module)(rng.standard_normal(shape)))
         except UndefinedMetric:
             return [None] * len(cases)
         for case in cases:

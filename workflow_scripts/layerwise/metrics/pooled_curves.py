@@ -1,6 +1,6 @@
 """Records of metrics on pooled vectors and on views: read a layer, prepare it, evaluate it whole and on halves."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from layerwise.errors import UndefinedMetric
 from layerwise.metrics.cases import Plan
-from layerwise.metrics.entries import Outcome, curve, layer_entry, record
+from layerwise.metrics.entries import Outcome, curve, layer_entry, preparation, record
 from layerwise.metrics.nulls import Nulls
 from layerwise.metrics.resampling import Halves, draw_halves, spearman, spread
 from layerwise.metrics.spec import Activations, Array, Case, Value
-from layerwise.spectrum import centre_unit, checked
+from layerwise.spectrum import checked
 
 
 def pooled_records(
@@ -25,7 +25,8 @@ def pooled_records(
 ) -> list[dict[str, Any]]:
     """Return one record per case for one readout.
 
-    Vectors are centred over the corpus, every view on its own mean, then scaled to unit norm. Halves (standard error of
+    Vectors are centred over the corpus, every view on its own mean, then scaled to unit norm, unless the metric has its own
+    ``prepare``. Halves (standard error of
     Gram metrics, split-half of all) repeat that preparation on their own samples, except where the metric adds up over
     samples (LiDAR): then they keep the corpus mean, which changes them by 1/N. Halves are of samples, never of views.
 
@@ -44,7 +45,7 @@ def pooled_records(
     subsamples = plan.subsamples if module.SPEC.standard_error == "subsamples" else 0
     layers: list[list[list[Outcome]]] = []  # layer, case, (whole, halves...)
     shape = (0, 0, 0)
-    for layer in range(activations.n_layers + 1):
+    for layer in activations.layers:
         raw = _read(module, activations, readout, layer)
         shape = (raw.shape[0], raw.shape[1], raw.shape[2])
         halves = draw_halves(len(raw), subsamples, nulls.seed)
@@ -54,7 +55,8 @@ def pooled_records(
     records = []
     after = len(cases)
     for index, case in enumerate(cases):
-        made = _record(module, case, readout, shape[0], null_values[index], [outcomes[index] for outcomes in layers])
+        numbered = dict(zip(activations.layers, [outcomes[index] for outcomes in layers], strict=True))
+        made = _record(module, case, readout, shape[0], null_values[index], numbered)
         if extra[index]:
             others = [curve([row[after + k][0] for row in layers]) for k in range(len(extra[index]))]
             module.annotate(made, [entry["value"] for entry in made["layers"]], others)
@@ -99,19 +101,20 @@ def _evaluate(
 
 def _states(module: ModuleType, raw: Array, halves: Halves) -> list[Any]:
     """The whole and every half, prepared anew; a half too small or constant becomes its UndefinedMetric."""
-    states: list[Any] = [module.summarise(centre_unit(raw))]
+    prepare = preparation(module)
+    states: list[Any] = [module.summarise(prepare(raw))]
     for half in range(len(halves.halves)):
         part = raw[halves.rows(half)]
         error = _shape_error(module, part.shape)
         try:
-            states.append(error if error is not None else module.summarise(centre_unit(part)))
+            states.append(error if error is not None else module.summarise(prepare(part)))
         except UndefinedMetric as undefined:
             states.append(undefined)
     return states
 
 
 def _merged_states(module: ModuleType, raw: Array, halves: Halves) -> list[Any]:
-    parts = module.parts(centre_unit(raw), halves.groups)
+    parts = module.parts(preparation(module)(raw), halves.groups)
     states: list[Any] = [module.merge(parts)]
     for half, groups in enumerate(halves.halves):
         error = _shape_error(module, (len(halves.rows(half)), raw.shape[1]))
@@ -135,15 +138,15 @@ def _record(
     readout: str,
     n_samples: int,
     null: tuple[float | None, float | None],
-    outcomes: Sequence[Sequence[Outcome]],
+    outcomes: Mapping[int, Sequence[Outcome]],
 ) -> dict[str, Any]:
     """Assemble a record from its outcomes by layer, each (whole, subsamples..., complement of the first subsample)."""
     entries = []
-    for layer, (whole, *halves) in enumerate(outcomes):
+    for layer, (whole, *halves) in outcomes.items():
         by_samples = whole.standard_error if isinstance(whole, Value) else None
         error = by_samples if module.SPEC.standard_error == "samples" else spread(curve(halves[:-1]))
-        entries.append(layer_entry(layer, len(outcomes) - 1, whole, error))
-    first, second = (curve([row[position] for row in outcomes]) for position in (1, -1))
+        entries.append(layer_entry(layer, max(outcomes), whole, error))
+    first, second = (curve([row[position] for row in outcomes.values()]) for position in (1, -1))
     made = record(case, {"readout": readout}, n_samples, 0, null, spearman(first, second), entries)
     if module.SPEC.pairs:
         broken = [entry["null_broken_pairs"] for entry in entries if entry.get("null_broken_pairs") is not None]

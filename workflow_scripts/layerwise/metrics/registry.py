@@ -14,6 +14,11 @@ METRICS = {
     "infonce": "layerwise.metrics.infonce",
     "lidar": "layerwise.metrics.lidar",
     "dime": "layerwise.metrics.dime",
+    "sink_norm_ratio": "layerwise.metrics.sink_norm_ratio",
+    "sink_variance_share": "layerwise.metrics.sink_variance_share",
+    "top_eigenvalue_share": "layerwise.metrics.top_eigenvalue_share",
+    "anisotropy": "layerwise.metrics.anisotropy",
+    "intrinsic_dimension": "layerwise.metrics.intrinsic_dimension",
 }
 
 
@@ -23,9 +28,9 @@ def load_metric(name: str) -> ModuleType:
     Every module has ``SPEC``, the public function, and the hooks of its level. Pooled and view metrics:
     ``summarise(views (N, V, D)) -> state`` and ``evaluate(state, case, seed) -> Value``. Token metrics:
     ``sample_values(activations, recipe, layer, cases)``, ``sample_ceiling(sizes, width, recipe, case)`` and
-    ``sample_null(tokens, cases)``. Optional: ``supports(case, source)`` (is there such a record), ``parts`` and
-    ``merge`` (states that add up over samples), ``companions`` and ``annotate`` (further keys of a record),
-    ``null_case``.
+    ``sample_null(tokens, cases)``. Optional: ``supports(case, source)`` (is there such a record), ``prepare(views)`` (in
+    place of centring and unit norm), ``parts`` and ``merge`` (states that add up over samples), ``companions`` and
+    ``annotate`` (further keys of a record), ``null_case``.
 
     Raises:
         ConfigError: no metric has this name; the message lists those that exist.

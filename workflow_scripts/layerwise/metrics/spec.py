@@ -1,6 +1,6 @@
 """What a metric says about itself and what it may read: the contracts between metrics and the drivers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -50,6 +50,7 @@ class MetricSpec:
         parameters: the metric's own parameters and their defaults.
         standard_error: "samples" (spread of per-sample values) or "subsamples" (spread over draws of N/2).
         pairs: two views are compared pair by pair, so that breaking the pairs gives a second null.
+        recipes: the recipes of its token records, whatever the config asks for; None: those of the config.
     """
 
     name: str
@@ -65,6 +66,7 @@ class MetricSpec:
     pairs: bool = False
     released_runs_opposite: bool = False
     token_order: bool = False
+    recipes: tuple[str, ...] | None = None
 
     def directions(self) -> dict[str, dict[str, str | None]]:
         """Return the picks of theory and study for each variant."""
@@ -104,6 +106,17 @@ class Activations(Protocol):
     """
 
     @property
+    def taps(self) -> Sequence[str]:
+        """Where in a block layers were read, "residual" among them."""
+
+    def at(self, tap: str) -> "Activations":
+        """The same activations at one tap."""
+
+    @property
+    def layers(self) -> range:
+        """The layers there are at this tap: 0..n_layers, or 1..n_layers inside the blocks."""
+
+    @property
     def n_layers(self) -> int:
         """L, the number of blocks; there are L + 1 layers."""
 
@@ -133,6 +146,12 @@ class Activations(Protocol):
 
     def entropy_clamped(self, layer: int) -> Array:
         """(N,) S_1 of the centred unit tokens' Gram matrix with negative entries set to 0, nats."""
+
+    def token_norms(self, layer: int) -> Array:
+        """(N, 3) norm of the first token, median norm of the others, root of the others' sum of squared norms."""
+
+    def token_cosines(self, layer: int) -> Array:
+        """(N, 2) mean cosine between different tokens, of all and without the first."""
 
 
 def check_variant(spec: MetricSpec, variant: str) -> None:

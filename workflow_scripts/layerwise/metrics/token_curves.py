@@ -1,6 +1,6 @@
 """Records of metrics on the tokens of one sample: means over samples of stored token statistics."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -53,13 +53,19 @@ def token_records(
     ceilings = [module.sample_ceiling(sizes, activations.width, recipe, case) for case in cases]
     halves = draw_halves(len(sizes), 0, nulls.seed)
     layers: list[list[_Layer]] = []
-    for layer in range(activations.n_layers + 1):
+    for layer in activations.layers:
         values = module.sample_values(activations, recipe, layer, cases) if cases and len(sizes) else [sizes] * len(cases)
         layers.append([_layer(v, c, halves.rows(0), halves.rows(1)) for v, c in zip(values, ceilings, strict=True)])
         tick()
     null_values = nulls.tokens(recipe, sizes, activations.width, cases)
     return [
-        _record(case, recipe, len(sizes), null_values[index], [outcomes[index] for outcomes in layers])
+        _record(
+            case,
+            recipe,
+            len(sizes),
+            null_values[index],
+            dict(zip(activations.layers, [outcomes[index] for outcomes in layers], strict=True)),
+        )
         for index, case in enumerate(cases)
     ]
 
@@ -80,12 +86,12 @@ def _mean(values: Array, ceilings: Array, usable: NDArray[np.bool_], rows: Indic
 
 
 def _record(
-    case: Case, recipe: str, n_samples: int, null: tuple[float | None, float | None], layers: Sequence[_Layer]
+    case: Case, recipe: str, n_samples: int, null: tuple[float | None, float | None], layers: Mapping[int, _Layer]
 ) -> dict[str, Any]:
     entries = [
-        layer_entry(number, len(layers) - 1, row.whole, row.whole.standard_error if isinstance(row.whole, Value) else None)
-        for number, row in enumerate(layers)
+        layer_entry(number, max(layers), row.whole, row.whole.standard_error if isinstance(row.whole, Value) else None)
+        for number, row in layers.items()
     ]
-    excluded = [row.excluded for row in layers if isinstance(row.whole, Value)]
-    halves = spearman(curve([row.first for row in layers]), curve([row.second for row in layers]))
+    excluded = [row.excluded for row in layers.values() if isinstance(row.whole, Value)]
+    halves = spearman(curve([row.first for row in layers.values()]), curve([row.second for row in layers.values()]))
     return record(case, {"recipe": recipe}, n_samples, max(excluded, default=n_samples), null, halves, entries)

@@ -1,8 +1,9 @@
 """What extraction sees of a model, whatever its modality and library."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 OnLayer = Callable[[int, Tensor], None]
+NO_TAPS: Mapping[str, OnLayer] = MappingProxyType({})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +58,10 @@ class LayeredModel(Protocol):
         """Tokenise the samples, or locate them relative to ``folder``."""
         ...
 
-    def run(self, batch: Batch, on_layer: OnLayer) -> None:
-        """One forward pass; call ``on_layer(i, states)`` with (B, T, D) for i = 0..L as each layer is reached."""
+    def run(self, batch: Batch, on_layer: OnLayer, taps: Mapping[str, OnLayer] = NO_TAPS) -> None:
+        """One forward pass; call ``on_layer(i, states)`` with (B, T, D) for i = 0..L as each layer is reached.
+
+        ``taps`` holds one such function for each further place inside the blocks, called for i = 1..L; see
+        ``models.taps``.
+        """
         ...

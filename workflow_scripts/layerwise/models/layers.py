@@ -2,19 +2,20 @@
 
 Layer 0 is the residual stream that enters the first block, layer i the output of block i, layer L the output of the
 last block without the model's final norm. Reading at block boundaries gives this for every architecture, whatever the
-library puts into its own list of hidden states.
+library puts into its own list of hidden states. Where inside a block it can be read besides: ``models.taps``.
 """
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from layerwise.errors import ModelError
-from layerwise.models.layered import OnLayer
+from layerwise.models.layered import NO_TAPS, OnLayer
+from layerwise.models.taps import tap_hooks
 
 _STACKS = (
     "layers",
@@ -94,13 +95,19 @@ def _final_norm(model: nn.Module, stack: LayerStack, forward: Callable[[], objec
 
 
 @contextlib.contextmanager
-def reading(stack: LayerStack, on_layer: OnLayer) -> Iterator[None]:
+def reading(stack: LayerStack, on_layer: OnLayer, taps: Mapping[str, OnLayer] = NO_TAPS) -> Iterator[None]:
     """Call ``on_layer(i, states)`` for layers 0..L while a forward pass runs inside this context.
 
     States are handed over as each block finishes, so that no more than one layer needs to be held.
 
+    Args:
+        stack: from ``find_layers``.
+        on_layer: reads the residual stream.
+        taps: readers of places inside the blocks, by tap name, each called for i = 1..L.
+
     Raises:
-        ModelError: in the forward pass, where a block changes the width, as in hierarchical models.
+        ModelError: before the forward pass, where a tap is asked for that is not known for this kind of block; in it, where
+            a block changes the width, as in hierarchical models.
     """
     width = 0
 
@@ -122,7 +129,8 @@ def reading(stack: LayerStack, on_layer: OnLayer) -> Iterator[None]:
 
         return hook
 
-    handles = [stack.blocks[0].register_forward_pre_hook(before_first, with_kwargs=True)]
+    handles = [*tap_hooks(list(stack.blocks), taps)]
+    handles += [stack.blocks[0].register_forward_pre_hook(before_first, with_kwargs=True)]
     handles += [block.register_forward_hook(after(i)) for i, block in enumerate(stack.blocks, 1)]
     try:
         yield

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedToken
 
 from layerwise.errors import ModelError
 from layerwise.models.backbone import load_backbone
-from layerwise.models.layered import Batch, OnLayer
+from layerwise.models.layered import NO_TAPS, Batch, OnLayer
 from layerwise.models.layers import find_layers, reading
 
 # These count positions from padding_idx + 1; with right padding their own default is right.
@@ -121,9 +122,9 @@ class TextModel:
         """The padding token, or 0: padded positions are masked, so any id of the vocabulary serves."""
         return self.tokenizer.pad_token_id if self.tokenizer.pad_token_id is not None else 0
 
-    def run(self, batch: Batch, on_layer: OnLayer) -> None:
+    def run(self, batch: Batch, on_layer: OnLayer, taps: Mapping[str, OnLayer] = NO_TAPS) -> None:
         """One forward pass over ``batch``; see ``LayeredModel``."""
-        with reading(self.stack, on_layer):
+        with reading(self.stack, on_layer, taps):
             self._forward(batch)
 
     def _forward(self, batch: Batch) -> None:

@@ -1,6 +1,7 @@
 """A vision backbone of whatever library, read at every layer."""
 
 import inspect
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 
 from layerwise.errors import ModelError
 from layerwise.images import open_image
-from layerwise.models.layered import Batch, OnLayer
+from layerwise.models.layered import NO_TAPS, Batch, OnLayer
 from layerwise.models.layers import find_layers, reading
 from layerwise.models.preprocessing import Preprocess
 
@@ -136,9 +137,9 @@ class VisionModel:
         paths = [folder / name for name in samples["image"]]
         return ImageInputs(paths, self.preprocess, self.facts["size"], self.tokens, self.prefix, self.device)
 
-    def run(self, batch: Batch, on_layer: OnLayer) -> None:
+    def run(self, batch: Batch, on_layer: OnLayer, taps: Mapping[str, OnLayer] = NO_TAPS) -> None:
         """One forward pass over ``batch``; see ``LayeredModel``."""
-        with reading(self.stack, on_layer):
+        with reading(self.stack, on_layer, taps):
             self._forward(batch.inputs["pixel_values"])
 
     def _forward(self, pixels: Tensor) -> None:
