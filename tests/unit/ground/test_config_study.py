@@ -125,12 +125,19 @@ BAD = {
     "seed of a sample": (dataset(sample={"n": 5, "seed": -1}), "sample: seed: Input should be greater than or equal to 0"),
     "sample of none": (dataset(sample={"n": 0}), "sample: n: Input should be greater than or equal to 1 (found 0)"),
     "balance no": (dataset(sample={"n": 5, "balance": False}), "balance: Input should be a valid string (found False)"),
-    "two kinds": (dataset(source={"lee": {}, "table": {"path": "a"}}), "write exactly one of table, bible, lee, reviews"),
+    "two kinds": (
+        dataset(source={"lee": {}, "table": {"path": "a"}}),
+        "write exactly one of table, hub_table, bible, lee, reviews",
+    ),
     "no kind": (
         dataset(source={"lee": None}),
-        "write exactly one of table, bible, lee, reviews, digits, glyphs, image_folder, dataset; found none",
+        "write exactly one of table, hub_table, bible, lee, reviews, digits, glyphs, image_folder, dataset; found none",
     ),
     "digest": (dataset(source={"reviews": {"archive": "a", "sha256": "xyz"}}), "sha256: String should match pattern"),
+    "tap": (
+        dataset(taps=["mlps"]),
+        "taps: 0: Input should be 'residual', 'attention_norm', 'attention', 'attention_residual' ",
+    ),
     "collect": (dataset(collect=["pixels"]), "collect: 0: Input should be 'readouts' or 'tokens' (found 'pixels')"),
     "unknown dataset": (
         dataset(source={"dataset": "e"}),
@@ -152,7 +159,7 @@ BAD = {
     "one view": (derived(views=1), "views: Input should be greater than or equal to 2"),
     "too many views": (derived(views=65), "views: Input should be less than or equal to 64"),
     "name of a view": (derived(name="a/b"), "name: String should match pattern"),
-    "type": (task(type="retrieval"), "type: Input should be 'classification', 'clustering', "),
+    "type": (task(type="ranking"), "type: Input should be 'classification', 'clustering', "),
     "no label": (task(label=...), "a classification task needs 'label'"),
     "no label, no train": (task(label=..., train=...), "a classification task needs 'label' and 'train'"),
     "pairs of another type": (task(type="sts", pairs="next"), "a sts task takes 'pairs: scored'"),

@@ -1,16 +1,22 @@
 """Scores of the four types against a direct computation, and baselines."""
 
 import warnings
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
-from layerwise.tasks.baselines import baselines
+from layerwise.tasks import text_task
 from layerwise.tasks.encoder import text_key
 from layerwise.tasks.score import ITEM_KINDS, gold, score
 from scipy.stats import spearmanr
 from sklearn.metrics import average_precision_score, v_measure_score
 
 from tests.task_builders import TYPES, encoder, rows, texts_of
+
+
+def baselines(files) -> list[dict]:
+    return text_task.baselines(files, pd.DataFrame({"text": texts_of(files)}), Path())
 
 
 def noise(text: str, width: int = 8) -> np.ndarray:
@@ -138,7 +144,7 @@ def test_vectors_that_say_nothing_get_a_score_and_no_crash(make, kind: str, vect
 @pytest.mark.parametrize("kind", TYPES)
 def test_every_baseline_has_a_score_between_0_and_1(make, kind: str) -> None:
     files = make(kind)
-    found = baselines(files, texts_of(files))
+    found = baselines(files)
     assert {entry["baseline"] for entry in found} == {"majority", "text_length", "tfidf"}
     for entry in found:
         assert np.isfinite(entry["score"])
@@ -157,14 +163,14 @@ def test_baselines_find_what_they_can_find(make) -> None:
     for frame in made.values():
         frame["text"] = [f"{words[label]} {text}" for label, text in zip(frame["label"], frame["text"], strict=True)]
     files = make("classification", made)
-    found = by_name(baselines(files, texts_of(files)), "standardised")
+    found = by_name(baselines(files), "standardised")
     assert found["tfidf"] > 0.95
     assert found["text_length"] < 0.6
     for frame in made.values():
         frame["text"] = [f"{'xyzzy' * (1 + 4 * label)} {i}" for i, label in enumerate(frame["label"])]
     made["train"]["text"] = "t" + made["train"]["text"]
     files = make("classification", made)
-    assert by_name(baselines(files, texts_of(files)), "standardised")["text_length"] > 0.95
+    assert by_name(baselines(files), "standardised")["text_length"] > 0.95
 
 
 def test_the_majority_is_the_score_of_a_constant_answer(make) -> None:
@@ -172,16 +178,16 @@ def test_the_majority_is_the_score_of_a_constant_answer(make) -> None:
     made["train"]["label"] = [0] * 40 + [1] * 10 + [2] * 10
     made["test"]["label"] = [0] * 15 + [1] * 30 + [2] * 15
     files = make("classification", made)
-    assert by_name(baselines(files, texts_of(files)))["majority"] == 0.25  # the label most common in train
+    assert by_name(baselines(files))["majority"] == 0.25  # the label most common in train
     pairs = rows("pair_classification")
     pairs["test"]["labels"] = [1] * 15 + [0] * 45
     files = make("pair_classification", pairs)
     constant = average_precision_score(files.dataset["test"]["labels"], np.ones(60))
-    assert by_name(baselines(files, texts_of(files)))["majority"] == constant == 0.25
+    assert by_name(baselines(files))["majority"] == constant == 0.25
 
 
 def test_equal_texts_and_texts_without_words_are_no_crash(make) -> None:
     pairs = rows("sts")
     pairs["test"]["sentence2"] = pairs["test"]["sentence1"]
     files = make("sts", pairs)
-    assert all(np.isfinite(entry["score"]) for entry in baselines(files, texts_of(files)))
+    assert all(np.isfinite(entry["score"]) for entry in baselines(files))

@@ -3,23 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from mteb._evaluators import any_sts_evaluator, pair_classification_evaluator
-from mteb.abstasks import (
-    AbsTask,
-    AbsTaskClassification,
-    AbsTaskClustering,
-    AbsTaskPairClassification,
-    AbsTaskSTS,
-    classification,
-    clustering,
-)
+from mteb.abstasks import AbsTask, AbsTaskClassification, AbsTaskClustering, AbsTaskPairClassification, AbsTaskSTS
 from mteb.abstasks.task_metadata import TaskMetadata
 from sklearn.metrics import accuracy_score
 
 from layerwise.errors import FileError
 from layerwise.records import read_record
 from layerwise.tasks.files import read_rows
-from layerwise.tasks.plain_rows import PlainRows
+from layerwise.tasks.mteb_plain import Rows
 
 
 class _Classification(AbsTaskClassification):
@@ -36,17 +27,6 @@ _TYPES: dict[str, tuple[type[AbsTask], str, str, str]] = {
     "pair_classification": (AbsTaskPairClassification, "PairClassification", "t2t", "max_ap"),
     "sts": (AbsTaskSTS, "STS", "t2t", "cosine_spearman"),
 }
-
-
-def _batches(rows: PlainRows, *, input_column: str | None = None, **_unused: object) -> list[dict[str, list[str]]]:
-    """All texts of a column as one batch of what mteb hands to an encoder."""
-    return [{"text": rows[input_column or "text"]}]
-
-
-# mteb's own function imports torch, for two seconds, and makes a Dataset and a DataLoader at every layer. An mteb that
-# keeps it elsewhere falls back on it.
-for _module in (classification, clustering, any_sts_evaluator, pair_classification_evaluator):
-    vars(_module)["create_dataloader"] = _batches
 
 
 class TaskFiles:
@@ -68,9 +48,7 @@ class TaskFiles:
         self.type: str = self.options["type"]
         self.main_score = _TYPES[self.type][3]
         try:
-            self.dataset = {
-                split: PlainRows.from_rows(read_rows(folder / f"{split}.jsonl")) for split in self.spec["splits"]
-            }
+            self.dataset = {split: Rows.from_rows(read_rows(folder / f"{split}.jsonl")) for split in self.spec["splits"]}
         except (OSError, ValueError) as error:
             raise FileError(f"{folder} cannot be read as a task ({error}); delete it and run again.") from error
 
@@ -93,6 +71,11 @@ class TaskFiles:
         for attribute, value in self._settings().items():
             setattr(task, attribute, value)
         return task
+
+    def pairs(self) -> tuple[list[str], list[str], list[Any]]:
+        """Return the texts of the pairs of an sts or pair_classification task, and their scores or labels."""
+        rows = self.dataset["test"]
+        return rows["sentence1"], rows["sentence2"], rows["score" if self.type == "sts" else "labels"]
 
     def _settings(self) -> dict[str, Any]:
         if self.type == "classification":

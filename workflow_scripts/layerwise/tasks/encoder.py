@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -24,19 +25,27 @@ def text_key(text: str) -> str:
 class Recorder(AbsEncoder):
     """Answers with pseudo-random vectors and keeps every text in order of first appearance, with its split."""
 
-    def __init__(self) -> None:
-        """Start empty."""
-        self.model, self.mteb_model_meta = None, _meta()
+    def __init__(self, evaluated: str = "test") -> None:
+        """Start empty; texts of the split ``evaluated`` are marked "test"."""
+        self.model, self.mteb_model_meta, self.evaluated = None, _meta(), evaluated
         self.splits: dict[str, str] = {}
+        self.occurrences: Counter[str] = Counter()
 
     def encode(self, inputs: Iterable[Mapping[str, Any]], *, hf_split: str, **_unused: Any) -> Vectors:  # noqa: ANN401
         """Record the texts; return (N, 8) vectors that depend on the text alone."""
         texts = _texts(inputs)
-        for text in texts:
-            if self.splits.setdefault(text, hf_split) != "test":
-                self.splits[text] = hf_split
+        self.occurrences.update(texts)
+        self.add(texts, hf_split)
         seeds = [int(text_key(text)[:16], 16) for text in texts]
         return np.stack([np.random.default_rng(seed).standard_normal(8) for seed in seeds])
+
+    def add(self, texts: Iterable[str], split: str) -> None:
+        """Record texts that no evaluator asks for but a probe does; only new ones are counted as occurring."""
+        split = "test" if split == self.evaluated else split
+        for text in texts:
+            self.occurrences[text] = self.occurrences[text] or 1
+            if self.splits.setdefault(text, split) != "test":
+                self.splits[text] = split
 
 
 class Stored(AbsEncoder):

@@ -68,6 +68,16 @@ def gold(task: ImageTask) -> list[Any]:
     return [int(label) for split in splits for label in task.labels[split]]
 
 
+def item_kind(task: ImageTask) -> str:
+    """Return what the items of the task are."""
+    return ITEM_KINDS[task.type]
+
+
+def benchmark(_task: ImageTask) -> dict[str, Any]:
+    """Return nothing: no evaluator of mteb scores the task."""
+    return {}
+
+
 def score(task: ImageTask, rows: Mapping[str, int], vectors: Vectors) -> Score:
     """Score vectors (N, D), whose row of an image is ``rows[id]``.
 

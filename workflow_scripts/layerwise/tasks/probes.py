@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -64,7 +65,7 @@ def cosine_pairs(first: Vectors, second: Vectors) -> Vectors:
 def _predict(train: Vectors, labels: Labels, test: Vectors, strength: float) -> Labels:
     if (labels == labels[0]).all():  # a rare class may be in the held-out rows only
         return np.full(len(test), labels[0])
-    probe = make_pipeline(StandardScaler(), LogisticRegression(C=strength, max_iter=500))
+    probe = make_pipeline(StandardScaler(with_mean=not sparse.issparse(train)), LogisticRegression(C=strength, max_iter=500))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         probe.fit(train, labels)

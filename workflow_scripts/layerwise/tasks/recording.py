@@ -11,7 +11,7 @@ def recorded_texts(folder: Path) -> pd.DataFrame:
     """Return the samples a task looks up: every text its evaluator asks for, once, found by letting it run.
 
     Returns:
-        id (hash of the text), split and text; texts of the test split are marked so, even if train asks for them too.
+        See ``frame_of``.
     """
     from layerwise.tasks.benchmark import TaskFiles
 
@@ -21,6 +21,23 @@ def recorded_texts(folder: Path) -> pd.DataFrame:
     for split in files.dataset:  # the probe sees every train row, mteb's evaluator only the rows it draws
         for column in ("text", "sentences", "sentence1", "sentence2"):
             if column in files.dataset[split].column_names:
-                recorder.encode([{"text": list(files.dataset[split][column])}], hf_split=str(split))
+                recorder.add(list(files.dataset[split][column]), str(split))
+    return frame_of(recorder)
+
+
+def frame_of(recorder: Recorder) -> pd.DataFrame:
+    """Return the recorded texts in their order.
+
+    Returns:
+        id (hash of the text), split, text, and occurrences: how often the evaluator asked for it. It has one vector. Texts
+        of the evaluated split are marked "test", even if train asks for them too.
+    """
     texts = list(recorder.splits)
-    return pd.DataFrame({"id": [text_key(t) for t in texts], "split": list(recorder.splits.values()), "text": texts})
+    return pd.DataFrame(
+        {
+            "id": [text_key(text) for text in texts],
+            "split": list(recorder.splits.values()),
+            "text": texts,
+            "occurrences": [recorder.occurrences[text] for text in texts],
+        }
+    )

@@ -4,12 +4,13 @@ import warnings
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import v_measure_score
 
 from layerwise.tasks.benchmark import TaskFiles
 from layerwise.tasks.encoder import Stored
-from layerwise.tasks.outcome import Score
+from layerwise.tasks.outcome import Score, plain
 from layerwise.tasks.probes import cluster, cosine_pairs, cross_validated_probe, linear_probe
 
 ITEM_KINDS = {
@@ -35,7 +36,8 @@ def score(files: TaskFiles, encoder: Stored) -> Score:
     elif files.type == "clustering":
         scores["standardised"] = float(v_measure_score(gold(files), items))
     not_converged = sum(issubclass(warning.category, ConvergenceWarning) for warning in caught)
-    return Score(scores, not_converged, [round(float(item), 6) for item in items])
+    results = {"default": plain(result["default"])}
+    return Score(scores, not_converged, [round(float(item), 6) for item in items], results)
 
 
 def gold(files: TaskFiles) -> list[Any]:
@@ -61,4 +63,5 @@ def _classified(files: TaskFiles, encoder: Stored) -> Any:  # noqa: ANN401 - an 
     train_labels, test_labels = (np.array(splits[split]["label"]) for split in ("train", "test"))
     if folds is None:
         return linear_probe(train, train_labels, test, test_labels, seed)
-    return cross_validated_probe(np.vstack([train, test]), np.concatenate([train_labels, test_labels]), folds, seed)
+    together = sparse.vstack([train, test]).tocsr() if sparse.issparse(train) else np.vstack([train, test])
+    return cross_validated_probe(together, np.concatenate([train_labels, test_labels]), folds, seed)
