@@ -19,6 +19,7 @@ include: "rules/metrics.smk"
 include: "rules/tasks.smk"
 include: "rules/tables.smk"
 include: "rules/figures.smk"
+include: "rules/export.smk"
 
 
 rule all:
