@@ -10,10 +10,10 @@ LAYERS, WIDTH = 2, 4
 READOUTS, RECIPES = ["mean", "mean_normed"], ["raw", "centre_unit"]
 
 
-def arrays(n_tokens: np.ndarray, seed: int = 0) -> dict[str, np.ndarray]:
-    """Values of every array of a file, each different, first row of the angles undefined."""
+def arrays(n_tokens: np.ndarray, seed: int = 0, first: int = 0) -> dict[str, np.ndarray]:
+    """Values of every array of one tap of a file, each different, first row of the angles undefined."""
     rng, n, result = np.random.default_rng(seed), len(n_tokens), {}
-    for layer in range(LAYERS + 1):
+    for layer in range(first, LAYERS + 1):
         for readout in READOUTS:
             result[f"readout/{readout}/{layer:03d}"] = rng.standard_normal((n, WIDTH))
         for recipe in RECIPES:
@@ -23,7 +23,8 @@ def arrays(n_tokens: np.ndarray, seed: int = 0) -> dict[str, np.ndarray]:
                 n_tokens[:, None] > 2, rng.random((n, 2)), np.nan
             )
         result[f"tokens/centre_unit/entropy_clamped/{layer:03d}"] = rng.random(n)
-        result[f"tokens/norm/{layer:03d}"] = rng.random((n, 2))
+        result[f"tokens/norm/{layer:03d}"] = rng.random((n, 3))
+        result[f"tokens/cosine/{layer:03d}"] = rng.random((n, 2))
     return {name: values.astype(np.float32) for name, values in result.items()}
 
 
@@ -50,7 +51,10 @@ def write_file(path: Path, **changes: Any) -> dict[str, np.ndarray]:
         "recipes": RECIPES,
         "provenance": {"code": "0123", "seed": None},
     }
-    values = arrays(n_tokens) | changes.pop("values", {})
+    values = arrays(n_tokens)
+    for seed, tap in enumerate(changes.get("taps", ["residual"])[1:], 1):
+        values |= {f"taps/{tap}/{name}": rows for name, rows in arrays(n_tokens, seed, first=1).items()}
+    values |= changes.pop("values", {})
     with Writer(path, Header(**{**facts, **changes}), ids, source_ids, views, n_tokens, **options) as writer:
         writer.write(0, values)
     return values

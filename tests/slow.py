@@ -73,7 +73,23 @@ def clamped_entropy(tokens):
 
 
 def norms(tokens):
-    """Norm of the first token, median norm of the rest (the lower of two middle ones)."""
+    """Norm of the first token, median norm of the rest (the lower of two middle ones), root of their sum of squares."""
     found = [np.linalg.norm(np.asarray(token, dtype=np.float64)) for token in tokens]
     rest = sorted(found[1:])
-    return [found[0], rest[(len(rest) - 1) // 2] if rest else np.nan]
+    return [found[0], rest[(len(rest) - 1) // 2] if rest else np.nan, math.sqrt(sum(x * x for x in rest))]
+
+
+def mean_cosine(tokens):
+    """Mean cosine over all pairs of different tokens, one pair at a time."""
+    rows = [np.asarray(token, dtype=np.float64) for token in tokens]
+    cosines = []
+    for i, a in enumerate(rows):
+        for b in rows[i + 1 :]:
+            length = np.linalg.norm(a) * np.linalg.norm(b)
+            cosines.append(a @ b / length if length else 0.0)
+    return np.mean(cosines) if cosines else np.nan
+
+
+def cosines(tokens):
+    """Mean cosine of all tokens, and of all but the first."""
+    return [mean_cosine(tokens), mean_cosine(tokens[1:])]

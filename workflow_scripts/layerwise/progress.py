@@ -12,21 +12,30 @@ from layerwise.errors import LayerwiseError
 
 
 class Progress:
-    """Print ``label: done/total, time left`` at most every ``every`` seconds; call it with (done, total)."""
+    """Print ``label: done/total, time left`` at most every ``every`` seconds; call it with (done, total).
+
+    The first piece often pays for imports and caches. So the time left is estimated from the pieces after the first call,
+    and only once three of them took five seconds together; until then a line says how much is done, and no more.
+    """
 
     def __init__(self, label: str, every: float = 5.0, clock: Callable[[], float] = time.monotonic) -> None:
         """Start the clock."""
         self.label, self.every, self.clock = label, every, clock
-        self.start = self.last = clock()
+        self.last = clock()
+        self.first: tuple[float, int] | None = None
 
     def __call__(self, done: int, total: int) -> None:
         """Report that ``done`` of ``total`` equal pieces are finished."""
         now = self.clock()
-        if now - self.last < self.every or not done:
+        if not done:
+            return
+        self.first = self.first or (now, done)
+        if now - self.last < self.every:
             return
         self.last = now
-        left = (now - self.start) / done * (total - done)
-        print(f"{self.label}: {done:,}/{total:,}, about {left:.0f} s left", file=sys.stderr, flush=True)
+        took, pieces = now - self.first[0], done - self.first[1]
+        left = f", about {took / pieces * (total - done):.0f} s left" if pieces >= 3 and took >= 5.0 else ""
+        print(f"{self.label}: {done:,}/{total:,}{left}", file=sys.stderr, flush=True)
 
 
 class _Tee:

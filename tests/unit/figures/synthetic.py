@@ -16,6 +16,7 @@ TASKS = {
     "lee": "sts",
 }
 LEVELS = {"sentiment": 0.68, "genre": 0.8, "book": 0.14, "next-verse": 0.72, "lee": 0.45}
+SINKS = ("sink_norm_ratio", "sink_variance_share")
 TOKEN = ("prompt_entropy", "curvature", "effective_rank")
 POOLED = ("dataset_entropy", "effective_rank", "infonce", "lidar", "dime")
 VIEWED = ("infonce", "lidar", "dime")
@@ -29,6 +30,8 @@ PARAMETERS = {
 SHAPES = {
     "prompt_entropy": ("nats", 4.0, 4.6),
     "curvature": ("radians", 1.95, 2.094),
+    "sink_norm_ratio": ("times the median", 150.0, 1.0),
+    "sink_variance_share": ("share", 1.0, 0.01),
     "effective_rank": ("directions", 30.0, 190.0),
     "dataset_entropy": ("nats", 3.4, 5.5),
     "infonce": ("nats", 1.7, 4.6),
@@ -61,13 +64,13 @@ def _metrics(models: dict[str, int], tasks: dict[str, str]) -> Iterator[dict[str
     owners = {"lee": "", "verses": "", "verses~views": ""} | {f"{task}~sample": task for task in tasks}
     for model, n in models.items():
         for dataset, owner in owners.items():
-            for metric in dict.fromkeys((*TOKEN, *POOLED)):
+            for metric in dict.fromkeys((*TOKEN, *POOLED, *SINKS)):
                 if (metric in VIEWED) != dataset.endswith("~views"):
                     continue
-                for variant in ("paper", "released"):
+                for variant in ("paper",) if metric in SINKS else ("paper", "released"):
                     levels = []
-                    if metric in TOKEN:
-                        levels += [("recipe", name) for name in RECIPES]
+                    if metric in (*TOKEN, *SINKS):
+                        levels += [("recipe", name) for name in (RECIPES[:1] if metric in SINKS else RECIPES)]
                     if metric in POOLED and metric != "curvature":
                         levels += [("readout", name) for name in READOUTS]
                     if variant == "released":
@@ -150,7 +153,7 @@ def _summary(models: dict[str, int], tasks: dict[str, str]) -> Iterator[dict[str
         for i, readout in enumerate(READOUTS):
             for j, (task, kind) in enumerate([*tasks.items(), ("all", "")]):
                 gain = 0.01 * (2 + i - j % 3) if n > 7 else 0.004 * (j - i)
-                best = max(0, n - 3 - 2 * j - i) if n > 7 else 4
+                best = max(0, n - 3 - 2 * j - i) if n > 7 else min(4, n - 1)
                 yield {
                     "model": model,
                     "task": task,
@@ -211,6 +214,10 @@ def _correlations(models: dict[str, int], tasks: dict[str, str]) -> Iterator[dic
                         "low": max(-1, rho - 0.15) if index % 2 else np.nan,
                         "high": min(1, rho + 0.12) if index % 2 else np.nan,
                         "partial_spearman": rho * 0.3 - 0.1,
+                        "residual_spearman": rho * 0.25 - 0.1,
+                        "residual_low": max(-1, rho * 0.25 - 0.4) if index % 2 else np.nan,
+                        "residual_high": min(1, rho * 0.25 + 0.2) if index % 2 else np.nan,
+                        "q_task": min(1.0, 0.08 * (index % 9)) if index % 4 else np.nan,
                         "within_task": rho * 0.8,
                         "other_task": rho * 0.7,
                         "p_task": 0.04 * (index % 9) if index % 4 else np.nan,
@@ -262,5 +269,7 @@ def _selected(model: str, n: int, readout: str, score: float, index: int, n_task
         "gain_over_last": score - 0.58,
         "gain_low": score - 0.58 - 0.02,
         "gain_high": score - 0.58 + 0.015,
+        "n_others": np.nan,
+        "q_gain": 0.2,
         "undefined": "",
     }

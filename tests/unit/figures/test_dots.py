@@ -54,14 +54,14 @@ def test_correlations_print_both_coefficients_and_p(study: Tables) -> None:
     rows = study["correlations"]
     rows = rows[(rows["model"] == "smollm2-135m") & (rows["layers"] == "all") & (rows["metric"] == "dataset_entropy")]
     row = rows[(rows["score_readout"] == "mean_normed") & (rows["metric_text"] == "own")].iloc[0]
-    for label, column, offset in (("raw", "spearman", -0.12), ("partial", "partial_spearman", 0.12)):
+    for label, column, offset in (("raw", "spearman", -0.12), ("beyond depth", "residual_spearman", 0.12)):
         dots = {
             round(float(line.get_ydata()[0] - offset)): float(line.get_xdata()[0])
             for line in axes.lines
             if line.get_label() == label
         }
         assert dots[3] == pytest.approx(row[column])
-    assert f"{row['p_task']:.3f}".removeprefix("0") in beside(axes)
+    assert f"{row['q_task']:.3f}".removeprefix("0") in beside(axes)
     np.testing.assert_allclose(lines(axes)["zero"][:, 0], 0)
 
 
@@ -113,7 +113,7 @@ def test_metric_against_score_has_a_point_per_layer(study: Tables) -> None:
     rows = study["correlations"]
     rows = rows[(rows["model"] == "smollm2-135m") & (rows["metric"] == "prompt_entropy") & (rows["layers"] == "all")]
     row = rows[(rows["recipe"] == "centre_unit_skip_first") & (rows["metric_text"] == "own")].iloc[0]
-    written = f"\u03c1 {row['spearman']:+.2f}, beyond depth {row['partial_spearman']:+.2f}".replace("-", "\u2212")
+    written = f"\u03c1 {row['spearman']:+.2f}, beyond depth {row['residual_spearman']:+.2f}".replace("-", "\u2212")
     assert written in beside(axes)
     assert "prompt entropy, n = 31" in beside(axes)
 

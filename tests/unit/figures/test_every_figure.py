@@ -18,7 +18,7 @@ NAMES = [
     "metric_lidar",
     "metric_dime",
 ]
-ALONE = {"valley", "released"}  # drawn from metrics only
+ALONE = {"valley", "sink", "released"}  # drawn from metrics only
 
 
 def draw(name: str, tables: dict[str, pd.DataFrame]) -> Figure:
@@ -41,7 +41,7 @@ def test_one_small_model_with_gaps(name: str, small: dict[str, pd.DataFrame]) ->
     tables["metrics"].loc[tables["metrics"]["layer"].isin([0, 3]), ["value", "normalized", "se"]] = np.nan
     tables["scores"].loc[tables["scores"]["layer"].isin([0, 3]), "score"] = np.nan
     tables["layer_summary"].loc[::2, ["gain_cross_fitted", "gain_low", "gain_high"]] = np.nan
-    tables["correlations"].loc[::2, ["spearman", "partial_spearman", "p_task"]] = np.nan
+    tables["correlations"].loc[::2, ["spearman", "residual_spearman", "q_task"]] = np.nan
     tables["correlations"].loc[::2, "undefined"] = "a constant curve has no rank correlation with anything"
     tables["layer_selection"].loc[::3, ["score", "picked_layer"]] = np.nan
     figure = draw(name, tables)
@@ -70,7 +70,7 @@ def test_a_study_without_tasks(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["scores", "metric_curvature", "correlations"])
+@pytest.mark.parametrize("name", ["scores", "depth_profile", "best_layers", "metric_curvature", "correlations"])
 def test_seven_models(name: str) -> None:
     models = {f"pythia-{size}m@step{size * 1000}": 4 for size in range(7)}
     figure = draw(name, synthetic.build(models, {"genre": "classification"}))
@@ -98,7 +98,7 @@ def test_long_names_are_cut() -> None:
     models = {"an-organisation-" + "very-" * 14 + "long-name": 4}
     tasks = {"a-task-" + "with-" * 12 + "a-name": "classification"}
     tables = synthetic.build(models, tasks)
-    for name in ("scores", "gains", "metric_prompt_entropy", "correlations", "selection", "valley", "metric_vs_score"):
+    for name in [*OF_ALL_MODELS, "metric_prompt_entropy"]:
         figure = draw(name, tables)
         assert faults(figure) == {}, name
 

@@ -66,7 +66,7 @@ def test_many_tasks_become_means_over_complete_tasks() -> None:
     rows = tables["scores"]
     rows.loc[(rows["task"] == "t0") & (rows["layer"] == 2) & (rows["readout"] == "mean"), "score"] = np.nan
     figure = scores.draw(tables)
-    assert "mean of 4 tasks" in all_text(figure)
+    assert "mean of 4 of 5 tasks" in all_text(figure)
     found = lines(panels(figure)[0])
     expected = np.mean([synthetic.score_curve(5, f"t{i}", "mean") for i in range(1, 5)], axis=0)
     np.testing.assert_allclose(found["mean"][:, 1], 100 * expected)

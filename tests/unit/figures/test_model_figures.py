@@ -69,12 +69,12 @@ def test_any_number_of_tasks_is_legible(count: int) -> None:
 def test_metrics_of_one_model_have_a_panel_per_metric_and_level(study: Tables) -> None:
     figure = model_metrics.draw(study, model=SMOL, **OPTIONS)
     axes, text = panels(figure), all_text(figure)
-    assert len(axes) == 3 + 5
+    assert len(axes) == len(synthetic.TOKEN) + len(synthetic.SINKS) + len(synthetic.POOLED)
     assert "Token level: one line per recipe" in text
     assert "lee, n = 50" in text
     assert "verses~views, n = 300" in text
     assert set(synthetic.RECIPES) | {"untrained", "null"} == set(lines(axes[0]))
-    assert set(synthetic.READOUTS) | {"untrained", "null"} == set(lines(axes[3]))
+    assert set(synthetic.READOUTS) | {"untrained", "null"} == set(lines(axes[len(synthetic.TOKEN) + len(synthetic.SINKS)]))
     dime = lines(axes[-1])
     assert "broken pairs" in dime
     assert faults(figure) == {}

@@ -39,7 +39,9 @@ NO_MODELS += ["https://huggingface.co/org/name", "org/na me", "org/name\n", "ör
 
 @pytest.mark.parametrize("hub", NO_MODELS)
 def test_what_is_no_model_of_the_hub_is_refused(hub: str) -> None:
-    refused(study({"name": "m", "source": {"hub": hub}}), f"{hub!r} is no repository of the hub; write ORG/NAME as in https://")
+    refused(
+        study({"name": "m", "source": {"hub": hub}}), f"{hub!r} is no repository of the hub; write ORG/NAME as in https://"
+    )
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,16 @@ def test_every_dataset_is_planned_with_where_it_comes_from() -> None:
     assert all(isinstance(plan, DatasetPlan) and plan.name == name for name, plan in plans.items())
 
 
+def test_taps_are_read_where_they_are_asked_for_and_nowhere_else() -> None:
+    """In the order of the block, the residual stream first; what tasks look up and what is derived has it alone."""
+    given = study().model_dump()
+    given["datasets"][1]["taps"] = ["mlp", "attention", "mlp"]
+    given["datasets"][1]["derive"][0]["taps"] = ["attention"]
+    plans = dataset_plans(load_study(given))
+    taps = {name: plan.taps for name, plan in plans.items() if plan.taps != ["residual"]}
+    assert taps == {"verses": ["residual", "attention", "mlp"], "verses~views": ["residual", "attention"]}
+
+
 def test_a_task_without_metrics_or_without_a_sample_makes_one_dataset() -> None:
     tasks = [{"name": "genre", "type": "clustering", "dataset": "pool", "label": "l", "sample": 0}]
     assert "genre~sample" not in dataset_plans(study())

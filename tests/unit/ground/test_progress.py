@@ -15,8 +15,20 @@ def test_progress_is_printed_with_an_estimate_and_not_too_often(capsys: pytest.C
     for now, done in ((101.0, 10), (106.0, 0), (110.0, 500), (112.0, 900), (120.0, 1000)):  # noqa: B007
         report(done, 2000)
     assert capsys.readouterr().err.splitlines() == [
-        "score m: 500/2,000, about 30 s left",
-        "score m: 1,000/2,000, about 20 s left",
+        "score m: 500/2,000, about 28 s left",
+        "score m: 1,000/2,000, about 19 s left",
+    ]
+
+
+def test_a_slow_first_step_is_not_taken_for_the_pace(capsys: pytest.CaptureFixture[str]) -> None:
+    now = 0.0
+    report = Progress("score m", every=5.0, clock=lambda: now)
+    for now, done in ((30.0, 1), (31.0, 2), (35.5, 3), (41.0, 5)):  # noqa: B007
+        report(done, 31)
+    assert capsys.readouterr().err.splitlines() == [
+        "score m: 1/31",  # 30 s, most of them an import: not 900 s left
+        "score m: 3/31",
+        "score m: 5/31, about 72 s left",
     ]
 
 
@@ -38,7 +50,7 @@ def test_what_a_rule_prints_is_on_the_terminal_and_in_the_log(tmp_path: Path, ca
         run(tmp_path / "new" / "a.log", action)
     said, logged = capsys.readouterr(), (tmp_path / "new" / "a.log").read_text()
     assert said.out == ""  # stdout of a job is not the place where Snakemake looks
-    for line in ("to stdout", "to stderr", "rule x: 1/4, about "):
+    for line in ("to stdout", "to stderr", "rule x: 1/4"):
         assert line in said.err
         assert line in logged
 

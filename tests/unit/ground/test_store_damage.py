@@ -131,7 +131,8 @@ DAMAGE = {
     "complete false": (attribute("complete", False), "is incomplete"),
     "complete in words": (attribute("complete", "no"), "is incomplete"),
     "version absent": (lambda opened: opened.attrs.__delitem__("schema_version"), "is damaged"),
-    "version to come": (attribute("schema_version", 2), "has schema version 2, this program reads 1"),
+    "version to come": (attribute("schema_version", 3), "has schema version 3, this program reads 2"),
+    "version of before": (attribute("schema_version", 1), "schema version 1, this program reads 2; delete it and run again"),
     "width absent": (lambda opened: opened.attrs.__delitem__("width"), "is damaged"),
     "layers in words": (attribute("n_layers", "three"), "is damaged"),
     "more layers": (attribute("n_layers", 3), "3 layer names for 4 layers"),
@@ -180,7 +181,7 @@ DAMAGE = {
         replace("readout/mean/001", (6, WIDTH), "f4", chunks=(1, 4), fillvalue=0.0),
         "declares more rows than",
     ),
-    "partly written": (replace("tokens/norm/001", (6, 2), "f4", chunks=(1, 2), fillvalue=0.0), "declares more rows than"),
+    "partly written": (replace("tokens/norm/001", (6, 3), "f4", chunks=(1, 3), fillvalue=0.0), "declares more rows than"),
 }
 
 

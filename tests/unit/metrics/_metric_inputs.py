@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.slow import cosines
+
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 
@@ -94,6 +96,7 @@ class FakeActivations:
     def __init__(self, n=24, layers=4, width=8, views=3, lengths=None, seed=0):
         rng = np.random.default_rng(seed)
         self.n_layers, self.width, self.n = layers, width, n
+        self.taps, self.layers = ["residual"], range(layers + 1)
         self.n_tokens = np.asarray(lengths if lengths is not None else rng.integers(4, 12, size=n))
         base = rng.normal(size=(n, 1, width))
         self.view_arrays = [
@@ -104,6 +107,9 @@ class FakeActivations:
             [rng.normal(size=(t, width)) * np.arange(1, width + 1) ** -(0.4 * layer) for t in self.n_tokens]
             for layer in range(layers + 1)
         ]
+
+    def at(self, tap):
+        return self
 
     def pooled(self, readout, layer):
         return self.view_arrays[layer][:, 0] * (1.0 if readout == "mean" else 2.0)
@@ -137,6 +143,15 @@ class FakeActivations:
                 cosines = (steps[1:] * steps[:-1]).sum(axis=1)
                 row[:] = np.arccos(cosines).mean(), np.arccos(abs(cosines)).mean()
         return rows
+
+    def token_norms(self, layer):
+        norms = [np.linalg.norm(tokens, axis=1) for tokens in self.tokens[layer]]
+        return np.array(
+            [[x[0], sorted(x[1:])[(len(x) - 2) // 2] if len(x) > 1 else np.nan, np.sqrt(sum(x[1:] ** 2))] for x in norms]
+        )
+
+    def token_cosines(self, layer):
+        return np.array([cosines(tokens) for tokens in self.tokens[layer]]).reshape(self.n, 2)
 
     def entropy_clamped(self, layer):
         values = np.full(self.n, np.nan)

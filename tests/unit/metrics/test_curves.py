@@ -38,20 +38,21 @@ def values(record):
 def test_records_are_complete_json(metric):
     made = records_of(metric)
     assert made == json.loads(json.dumps(made, allow_nan=False))
-    levels = [("readout", READOUTS), ("recipe", RECIPES)]
+    own = {key: ["raw"] for key in ("sink_norm_ratio", "sink_variance_share")} | {"anisotropy": ["unit", "unit_skip_first"]}
+    levels = [("readout", READOUTS), ("recipe", own.get(metric, RECIPES))]
     wanted = [(k, name) for k, names in levels for name in names if (k == "recipe") in _levels(metric)]
     repeats = 2 if metric == "lidar" else 1  # absolute and relative ridge
     assert [(k, r[k]) for r in made for k in ("readout", "recipe") if k in r] == [w for w in wanted for _ in range(repeats)]
     for record in made:
         assert [key for key in KEYS if key not in record] == []
-        assert record["variant"] == "paper"
+        assert (record["variant"], record["tap"]) == ("paper", "residual")
         assert record["n_samples"] == 24
         assert record["n_excluded"] == 0
         assert [entry["layer"] for entry in record["layers"]] == [0, 1, 2, 3, 4]
         assert [entry["depth"] for entry in record["layers"]] == [0, 0.25, 0.5, 0.75, 1]
         for entry in record["layers"]:
             assert entry["standard_error"] > 0
-            assert entry["normalized"] is not None
+            assert (entry["normalized"] is None) == (metric == "intrinsic_dimension")
             assert "undefined" not in entry
         assert isinstance(record["null_value"], float)
         assert -1 <= record["split_half"] <= 1
@@ -59,7 +60,9 @@ def test_records_are_complete_json(metric):
 
 def _levels(metric):
     """Which of (pooled: False, tokens: True) a metric makes records of."""
-    return {"prompt_entropy": [True], "curvature": [True], "effective_rank": [False, True]}.get(metric, [False])
+    both = {key: [False, True] for key in ("effective_rank", "anisotropy", "top_eigenvalue_share")}
+    tokens = {key: [True] for key in ("prompt_entropy", "curvature", "sink_norm_ratio", "sink_variance_share")}
+    return (both | tokens).get(metric, [False])
 
 
 @pytest.mark.parametrize(
@@ -236,7 +239,7 @@ def test_nothing_to_average_is_undefined_with_a_reason():
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 7, 8, 9])
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 7, 8, 9, 10, 11])
 def test_every_number_of_samples_gives_valid_records(metric, n):
     made = records_of(metric, FakeActivations(n=n))
     json.dumps(made, allow_nan=False)
@@ -245,7 +248,7 @@ def test_every_number_of_samples_gives_valid_records(metric, n):
             assert (entry["value"] is None) == bool(entry.get("undefined"))
     if n == 1 and "readout" in made[0]:
         assert "1 samples" in made[0]["layers"][0]["undefined"]
-    if n >= 3:
+    if n >= (10 if metric == "intrinsic_dimension" else 3):
         assert all(isinstance(value, float) for record in made for value in values(record))
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from layerwise.errors import FileError
-from layerwise.tables.collect import metrics_table, missing_table, scores_table
+from layerwise.records import write_record
+from layerwise.tables.collect import metrics_table, missing_table, scores_table, without_outcomes
 from layerwise.tables.frames import METRIC_COLUMNS, SCORE_COLUMNS, read_long
 from table_inputs import metric_record, task_record
 
@@ -226,3 +227,29 @@ def test_missing_cells_stay_missing_and_are_listed(write: Write) -> None:
     assert reasons["d", "dime"] == "all vectors are zero"
     with pytest.raises(ValueError, match="'figures'"):
         missing_table(metrics, scores, [{"stage": "figures"}])
+
+
+def benchmark_record(path: Path, task: str, revision: str, **changes: Any) -> Path:
+    layers = [{"layer": i, "depth": float(i), "main_score": 0.5} for i in range(2)]
+    facts = {"local": False, "task": "STS12", "revision": revision}
+    record = {"model": "m", "task": task, "type": "sts", "main_score": "cosine_spearman", "readouts": {"mean": layers}}
+    write_record(path, record | {"benchmark": facts, "items": None, "items_absent": "no items"} | changes)
+    return path
+
+
+def test_two_revisions_of_one_task_of_mteb_are_refused(tmp_path: Path) -> None:
+    first = benchmark_record(tmp_path / "a.json", "a", "r1")
+    second = benchmark_record(tmp_path / "b.json", "b", "r2")
+    with pytest.raises(
+        FileError, match=r"mteb's STS12 is scored at two revisions: r1 as task 'a' .* r2 as task 'b' in .*; keep"
+    ):
+        scores_table([first, second])
+    assert len(scores_table([first, benchmark_record(tmp_path / "c.json", "c", "r1")])) == 4
+
+
+def test_a_task_without_outcomes_says_why_it_has_no_gain(tmp_path: Path) -> None:
+    gaps = without_outcomes([benchmark_record(tmp_path / "a.json", "a", "r1")])
+    assert gaps == [{"model": "m", "task": "a", "reason": "no cross-fitted gain: no items"}]
+    nothing = metrics_table([]), scores_table([])
+    rows = missing_table(*nothing, gaps=gaps).to_dict("records")
+    assert [(row["stage"], row["task"], row["reason"]) for row in rows] == [("tasks", "a", "no cross-fitted gain: no items")]

@@ -1,10 +1,11 @@
-"""Which curves are paired, over which tasks, and the size and power of the task-permutation test."""
+"""Which curves are paired, over which tasks, and what the task-permutation test finds (its size: test_simulations)."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from layerwise.errors import FileError
-from layerwise.tables.correlation import COLUMNS, correlations, task_permutation
+from layerwise.tables.correlation import COLUMNS, correlations
+from layerwise.tables.pair_statistics import task_permutation
 from numpy.typing import NDArray
 from scipy import stats
 from table_inputs import canonical, metric_rows, score_rows, tables
@@ -27,16 +28,6 @@ def one(frame: pd.DataFrame, **keys: object) -> pd.Series:
         frame = frame[frame[key] == value]
     assert len(frame) == 1, frame
     return frame.iloc[0]
-
-
-@pytest.mark.parametrize("layers", [7, 13, 25, 31])
-def test_task_permutation_has_its_level_on_smooth_independent_curves(layers: int) -> None:
-    rng = np.random.default_rng(layers)
-    p = [task_permutation(walks(rng, 8, layers), walks(rng, 8, layers), rng)["p_task"] for _ in range(800)]
-    assert 0.03 <= np.mean(np.array(p) <= 0.05) <= 0.07
-    # the p-value of a single curve, which ignores that neighbouring layers are alike, rejects far too often
-    naive = [stats.spearmanr(*(walks(rng, 1, layers)[0] for _ in range(2))).pvalue for _ in range(400)]
-    assert np.mean(np.array(naive) <= 0.05) > 0.1
 
 
 def test_task_permutation_finds_a_task_specific_relation() -> None:
@@ -159,13 +150,40 @@ def test_no_statistic_without_a_reason(metric: Array, score: Array, reason: str)
     table = correlations(*tables({"t": metric}, {"t": score}))
     row = one(table, protocol="mteb", layers="all")
     assert row["undefined"] == reason
-    assert np.isnan([row["spearman"], row["dcor"], row["partial_spearman"], row["p_task"]]).all()
+    names = ["spearman", "dcor", "residual_spearman", "partial_spearman", "p_task", "q_task"]
+    assert np.isnan([row[name] for name in names]).all()
+    assert row["flag"] == ("fewer than 8 layers" if len(metric) < 8 else "")
 
 
 def test_opposite_tasks_can_cancel_to_a_constant_mean() -> None:
     curve = np.arange(9.0)
     table = correlations(*tables({"t0": curve, "t1": -curve}, {"t0": curve, "t1": curve}))
     assert one(table, protocol="mteb", layers="all")["undefined"] == "the mean metric is the same at every layer"
+
+
+def test_intervals_are_of_both_correlations_from_eight_tasks_on() -> None:
+    rng = np.random.default_rng(10)
+    metric, score = walks(rng, 12, 20), walks(rng, 12, 20)
+    row = one(correlations(*tables(named(metric), named(score))), protocol="mteb", layers="all")
+    assert row["low"] < row["spearman"] < row["high"]
+    assert row["residual_low"] < row["residual_spearman"] < row["residual_high"]
+    few = one(correlations(*tables(named(metric[:7]), named(score[:7]))), protocol="mteb", layers="all")
+    assert np.isnan([few["low"], few["high"], few["residual_low"], few["residual_high"]]).all()
+    assert few["flag"] == "no interval below 8 tasks"
+
+
+def test_q_task_counts_all_tests_of_one_model_protocol_and_choice_of_layers() -> None:
+    rng = np.random.default_rng(11)
+    names = [f"metric{i}" for i in range(6)]
+    _, scores = tables(named(walks(rng, 1, 10)), named(walks(rng, 6, 10)))
+    metrics = pd.concat([metric_rows(c, t, metric=m) for m in names for t, c in named(walks(rng, 6, 10)).items()])
+    table = correlations(metrics, scores)
+    for _, rows in table.groupby(["protocol", "layers"]):
+        assert len(rows) == 6
+        np.testing.assert_allclose(rows["q_task"], stats.false_discovery_control(rows["p_task"]))
+    other = pd.concat([scores, scores.assign(model="n")]), pd.concat([metrics, metrics.assign(model="n")])
+    again = correlations(other[1], other[0])
+    assert canonical(again[again["model"] == "m"].reset_index(drop=True)) == canonical(table)
 
 
 def test_flags() -> None:

@@ -8,7 +8,7 @@ import pytest
 from layerwise.errors import FileError
 from layerwise.tables.outcomes import TaskItems
 from layerwise.tables.registry import TABLES, load_table
-from layerwise.tables.selection import COLUMNS, layer_selection
+from layerwise.tables.selection import COLUMNS, _paired_gain, layer_selection
 from scipy import stats
 from table_inputs import canonical, metric_rows, score_rows, tables
 
@@ -127,10 +127,63 @@ def test_undefined_layers_are_not_picked_and_nan_curves_do_not_raise() -> None:
     assert "0 of 2 tasks" in one(layer_selection(metrics, scores, None, BOTH), "max_dime")["undefined"]
 
 
-def test_a_constant_metric_picks_like_random() -> None:
+def test_a_constant_metric_picks_nothing_and_says_why() -> None:
     metrics, scores = small()
-    table = layer_selection(metrics.assign(value=1.0), scores, None, BOTH)
-    assert one(table, "max_dime")["score"] == pytest.approx(one(table, "random")["score"])
+    row = one(layer_selection(metrics.assign(value=1.0), scores, None, BOTH), "max_dime")
+    assert row["undefined"] == "own curves on 0 of 2 tasks, 75% needed (2 constant)"
+    assert pd.isna(row["score"])
+    curve = metric_rows([2.0, np.nan, 2, 2, 2])
+    row = one(layer_selection(curve, scores, None, BOTH, ["corpus"]), "max_dime")
+    assert row["undefined"] == "constant on corpus: it is the same at every layer"
+
+
+def test_few_layers_and_left_out_tasks_are_flagged() -> None:
+    metrics, scores = small()
+    assert set(layer_selection(metrics, scores, None, BOTH)["flag"]) == {"fewer than 8 layers"}
+    rng = np.random.default_rng(3)
+    curves = {f"t{i}": rng.random(9) for i in range(8)}
+    every = tables(curves, curves)
+    assert set(layer_selection(*every, None, BOTH)["flag"]) == {""}
+    part = tables({name: curves[name] for name in [*curves][:6]}, curves)
+    table = layer_selection(*part, None, BOTH)
+    assert table["flag"].str.startswith("2 of 8 tasks left out").all()
+    assert set(table.loc[table["undefined"] == "", "n_tasks"]) == {6}
+
+
+def test_means_over_others_say_over_how_many() -> None:
+    metrics, scores = small()
+    more = [score_rows(np.arange(5.0), task, model=model) for task in "ab" for model in ("n", "o")]
+    table = layer_selection(metrics, pd.concat([scores, *more]), None, BOTH)
+    assert one(table, "other_models", model="m")["n_others"] == 2
+    assert one(table, "other_tasks", model="m")["n_others"] == 1
+    assert pd.isna(one(table, "last", model="m")["n_others"])
+    # a model without task b is no other model of a mean over a and b
+    table = layer_selection(metrics, pd.concat([scores, *more[1:]]), None, BOTH)
+    assert one(table, "other_models", model="m")["n_others"] == 1
+
+
+def test_paired_tests_are_corrected_within_one_readout_and_protocol() -> None:
+    rng = np.random.default_rng(4)
+    scores = {f"t{i}": np.r_[rng.random(8), 0.2] for i in range(10)}
+    metrics = {name: rng.random(9) for name in scores}
+    table = layer_selection(*tables(metrics, scores), None, BOTH)
+    assert one(table, "oracle")["p_gain"] < 1e-4
+    assert pd.isna(one(table, "last")["p_gain"])
+    row = one(table, "max_dime")
+    picked = [scores[name][np.argmax(metrics[name])] - scores[name][-1] for name in scores]
+    assert row["p_gain"] == pytest.approx(stats.ttest_1samp(picked, 0).pvalue)
+    tested = table[table["p_gain"].notna() & (table["protocol"] == "mteb")]
+    np.testing.assert_allclose(tested["q_gain"], stats.false_discovery_control(tested["p_gain"]))
+    assert one(layer_selection(*small(), None, BOTH), "oracle").isna()["p_gain"]
+
+
+@pytest.mark.parametrize("tasks", [8, 20])
+def test_the_paired_interval_covers_the_mean_gain(tasks: int) -> None:
+    rng, covered = np.random.default_rng(5), []
+    for _ in range(2000):
+        result = _paired_gain(0.02 + 0.03 * rng.standard_normal(tasks))
+        covered.append(result["gain_low"] <= 0.02 <= result["gain_high"])
+    assert np.mean(covered) >= 0.93
 
 
 def test_interval_is_the_paired_t_interval() -> None:

@@ -5,9 +5,10 @@ from io import StringIO
 import numpy as np
 import pandas as pd
 import pytest
+from layerwise.tables.closing import closing_table
 from layerwise.tables.curves import metric_curves, primary_protocol
 from layerwise.tables.outcomes import TaskItems
-from layerwise.tables.summary import COLUMNS, closing_table, layer_summary
+from layerwise.tables.summary import COLUMNS, layer_summary
 from table_inputs import canonical, metric_rows, score_rows
 
 
@@ -57,6 +58,28 @@ def test_a_gap_takes_the_task_from_everybody(scores: pd.DataFrame) -> None:
     table = layer_summary(scores)
     assert set(table.loc[table["task"] == "all", "n_tasks"]) == {1}
     assert table[(table["task"] == "b") & (table["readout"] == "last")].empty
+
+
+def test_a_mean_that_leaves_tasks_out_says_so(scores: pd.DataFrame) -> None:
+    table = layer_summary(scores)
+    few = "fewer than 8 layers"
+    note = f"{few}; left out, not scored by all that are compared: only-mean"
+    assert one(table, task="all", readout="mean", protocol="primary")["flag"] == note
+    assert one(table, task="all", readout="last", protocol="primary")["flag"] == few
+    assert one(table, task="a", readout="last")["flag"] == few
+    assert set(layer_summary(score_rows(np.arange(9.0), "a"))["flag"]) == {""}
+
+
+def test_no_mean_over_unequal_task_sets() -> None:
+    # m and n share b, n and o share c, so all are compared; but no task is common to the three
+    pairs = {"m": "ab", "n": "bc", "o": "cd"}
+    frames = [score_rows([0.1, 0.5, 0.3], task, model=model) for model, tasks in pairs.items() for task in tasks]
+    table = layer_summary(pd.concat(frames))
+    whole = table[(table["task"] == "all") & (table["protocol"] == "primary")]
+    assert list(whole["n_tasks"]) == [0, 0, 0]
+    assert whole[["best", "last", "oracle", "gain", "best_layer"]].isna().all(axis=None)
+    assert whole["flag"].iloc[0].endswith("left out, not scored by all that are compared: a, b")
+    assert "all (no common task)" in closing_table(table)
 
 
 def test_models_that_share_no_task_do_not_empty_each_others_mean(scores: pd.DataFrame) -> None:
@@ -172,6 +195,23 @@ def test_closing_table() -> None:
     again = pd.read_csv(StringIO(layer_summary(frame, store).to_csv(index=False)))
     assert closing_table(again) == text
     assert closing_table(layer_summary(frame), "mean").count("+") == 0
+
+
+def test_a_task_without_the_headline_readout_is_shown_at_its_own() -> None:
+    frames = [score_rows([0.1, 0.5, 0.3], "a", readout=readout) for readout in ("mean", "mean_normed")]
+    probe = {"readout": "attention", "protocol": "attention_probe", "type": "attention_probe"}
+    frames += [score_rows([0.1, 0.2, 0.9], "probe", **probe), score_rows([0.3, 0.2, 0.1], "probe", model="n", **probe)]
+    text = closing_table(layer_summary(pd.concat(frames)), "mean_normed")
+    lines = [line.split()[:2] for line in text.splitlines()[3:]]
+    assert lines == [["m", "a"], ["m", "probe"], ["m", "all"], ["n", "probe"], ["n", "all"]]
+    probes = [line.split()[1:6] for line in text.splitlines() if "probe" in line]
+    assert probes == [["probe", "(attention)", "2/2", "90.0", "90.0"], ["probe", "(attention)", "0/2", "30.0", "10.0"]]
+
+
+def test_the_closing_table_says_what_a_mean_leaves_out(scores: pd.DataFrame) -> None:
+    lines = closing_table(layer_summary(scores), "mean").splitlines()
+    assert lines[-1] == "m, all: left out, not scored by all that are compared: only-mean"
+    assert lines[-2].startswith("m                    all (2 tasks)")
 
 
 def test_empty_summary_is_still_a_table() -> None:

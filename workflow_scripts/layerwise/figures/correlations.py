@@ -1,4 +1,4 @@
-"""Which metric tracks the scores beyond depth? Raw and depth-partialled Spearman per metric and model."""
+"""Which metric tracks the scores beyond depth? Spearman, plain and of what depth leaves, per metric and model."""
 
 from collections.abc import Hashable, Mapping
 from typing import Any
@@ -35,7 +35,7 @@ def draw(
     rows = reading.table(tables, "correlations")
     rows = rows[(rows["pairing"].isin([pairing, "recipe"])) & (rows["layers"] == "all") & (rows["variant"] == "paper")]
     headline = reading.first(rows["score_readout"], headline_readout)
-    rows = _one_each(rows[rows["score_readout"] == headline])
+    rows = one_each(rows[rows["score_readout"] == headline])
     if rows.empty:
         return style.sentence(QUESTION, "There is no correlation to draw: correlations.csv has no row for these settings.")
     models, left_out = reading.limit(reading.trained(rows["model"]), MODELS, "models")
@@ -44,7 +44,7 @@ def draw(
     room = style.Room(left=0.25 + style.CHARACTER * max(map(len, names)), right=0.42, between=(0.5, 0.85), above=0.54)
     lines = -(-len(models) // columns)
     made = style.sheet(QUESTION, [*_notes(rows, headline, pairing), left_out], lines, columns, STEP * (len(names) + 1), room)
-    key(made.figure, [("● Spearman", RAW), ("◆ Spearman with depth and depth² partialled out", PARTIAL)])
+    key(made.figure, [("● Spearman", RAW), ("◆ beyond depth: of what a quadratic in depth leaves", PARTIAL)])
     for index, panel in enumerate(axes for line in made.axes for axes in line):
         if index >= len(models):
             panel.set_axis_off()
@@ -54,20 +54,29 @@ def draw(
     return made.figure
 
 
-def _one_each(rows: pd.DataFrame) -> pd.DataFrame:
+def one_each(rows: pd.DataFrame) -> pd.DataFrame:
     """Keep one row per model, metric and recipe: the tasks' own texts, the preferred protocol, the first parameters."""
-    order = {name: index for index, name in enumerate(reading.MEASURES)}
     rows = rows[rows["parameters"] == rows.groupby("metric")["parameters"].transform(reading.usual)]
     keys = ["model", "metric", "recipe", "metric_readout"]
     if rows.empty:
         return rows.assign(name="")
     rows = rows[rows["metric_text"] == rows.groupby(keys)["metric_text"].transform(_own_text)]
     rows = reading.one_protocol(rows, keys)
+    return named(rows)
+
+
+def named(rows: pd.DataFrame) -> pd.DataFrame:
+    """Add ``name``, with the recipe or "pooled" where a metric has both levels, and sort by the order of the metrics."""
+    order = {name: index for index, name in enumerate(reading.MEASURES)}
     both = rows["metric"].isin(set(rows[rows["recipe"] != ""]["metric"]))
     level = (": " + rows["recipe"].where(rows["recipe"] != "", "pooled")).where(both, "")
-    titles = rows["metric"].map(_title)
     rank = rows["metric"].map(order).fillna(len(order))
-    return rows.assign(name=titles + level, rank=rank).sort_values("rank", kind="stable")
+    return rows.assign(name=rows["metric"].map(_title) + level, rank=rank).sort_values("rank", kind="stable")
+
+
+def pale(flag: str) -> bool:
+    """Whether a row is drawn pale: its metric is saturated, or its model has few layers."""
+    return "saturated" in flag or "fewer than" in flag
 
 
 def _title(metric: str) -> str:
@@ -89,23 +98,26 @@ def _panel(axes: Axes, rows: pd.DataFrame, names: list[str], model: str) -> None
     axes.hlines(range(len(names)), -1.05, 1.05, color="#E6E6E6", linewidth=0.5, zorder=0)
     n = rows["n_layers"].max()
     style.panel_title(axes, model, f"n = {n:.0f} layers", extra=0)
-    column_head(axes, "p")
+    column_head(axes, "q")
     for row in rows.to_dict("records"):
         _row(axes, names.index(str(row["name"])), row)
 
 
 def _row(axes: Axes, y: int, row: Mapping[Hashable, Any]) -> None:
-    pale = 0.35 if "saturated" in row["flag"] else 1.0
-    raw, partial = float(row["spearman"]), float(row["partial_spearman"])
-    look: dict[str, Any] = {"alpha": pale, "markeredgewidth": 0, "zorder": 3}
-    axes.plot([row["low"], row["high"]], [y - 0.12] * 2, color=RAW, linewidth=1.1, alpha=pale, zorder=2)
+    alpha = 0.35 if pale(str(row["flag"])) else 1.0
+    raw, beyond = float(row["spearman"]), float(row["residual_spearman"])
+    look: dict[str, Any] = {"alpha": alpha, "markeredgewidth": 0, "zorder": 3}
+    axes.plot([row["low"], row["high"]], [y - 0.12] * 2, color=RAW, linewidth=1.1, alpha=alpha, zorder=2)
+    axes.plot(
+        [row["residual_low"], row["residual_high"]], [y + 0.12] * 2, color=PARTIAL, linewidth=1.1, alpha=alpha, zorder=2
+    )
     axes.plot([raw], [y - 0.12], "o", color=RAW, markersize=3.8, label="raw", **look)
-    axes.plot([partial], [y + 0.12], "D", color=PARTIAL, markersize=3, label="partial", **look)
+    axes.plot([beyond], [y + 0.12], "D", color=PARTIAL, markersize=3, label="beyond depth", **look)
     if np.isnan(raw):
         text = style.shorten(f"undefined: {row['undefined']}".rstrip(": "), style.size_of(axes)[0] - 0.2, middle=False)
         box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
         axes.text(0, y, text, size=SMALL, ha="center", va="center", color="#777777", bbox=box)
-    beside(axes, y, _p(float(row["p_task"])))
+    beside(axes, y, _p(float(row["q_task"])))
 
 
 def _p(p: float) -> str:
@@ -121,7 +133,10 @@ def _notes(rows: pd.DataFrame, headline: str, pairing: str) -> list[str]:
     return [
         f"Mean over {tasks or 'no'} tasks; metric on {texts}, variant paper, all layers.",
         f"Score readout {headline}; pooled metrics {pooled}; token metrics by recipe.",
-        "Bar: bootstrap over tasks (none below 8 tasks). p: the metric curve of one task against the score curve of",
-        f"another (needs 5 tasks with curves of their own; {style.NOTHING} where undefined).",
-        "Pale: saturated." if rows["flag"].str.contains("saturated").any() else "",
+        "Bar: 95 % interval over tasks (none below 8 tasks). q: from a permutation test, the metric curve of one task",
+        "against the score curve of another, corrected (Benjamini-Hochberg) for all such tests of the model; needs 5 tasks",
+        f"with curves of their own ({style.NOTHING} where undefined).",
+        "Pale: saturated, or fewer than 8 layers, of which a quadratic leaves almost nothing."
+        if rows["flag"].map(pale).any()
+        else "",
     ]

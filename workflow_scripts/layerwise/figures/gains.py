@@ -33,6 +33,7 @@ def draw(tables: Mapping[str, pd.DataFrame], *, headline_readout: str = style.HE
     models, left_out = reading.limit(reading.trained(summary["model"]), ROWS, "models")
     summary = summary[summary["model"].isin(models)]
     headline = reading.first(summary["readout"], headline_readout)
+    summary = _own_readouts(summary, headline)
     readouts = [headline, *(name for name in reading.unique(summary["readout"]) if name != headline)][:COLUMNS]
     per_task = max(rows["task"].nunique() for _, rows in summary.groupby("model"))
     if per_task > MANY_TASKS:
@@ -40,6 +41,16 @@ def draw(tables: Mapping[str, pd.DataFrame], *, headline_readout: str = style.HE
     else:
         grid = [[(model, readout) for readout in readouts] for model in models]
     return _draw_grid(summary, grid, per_task, [*_notes(summary), left_out])
+
+
+def _own_readouts(summary: pd.DataFrame, headline: str) -> pd.DataFrame:
+    """Show a task that lacks the headline readout beside the others, at its first, which its name then says."""
+    groups = [summary["model"], summary["task"]]
+    has = (summary["readout"] == headline).groupby(groups).transform("any")
+    moved = ~has & (summary["readout"] == summary.groupby(["model", "task"])["readout"].transform("first"))
+    names = summary["task"].where(~moved | (summary["task"] == "all"), summary["task"] + " (" + summary["readout"] + ")")
+    kept = summary["readout"].where(~moved, headline)
+    return summary.assign(task=names, readout=kept)[has | moved | (summary["readout"] == headline)]
 
 
 def _draw_grid(summary: pd.DataFrame, grid: list[list[tuple[str, str]]], per_task: int, notes: list[str]) -> Figure:
@@ -105,6 +116,7 @@ def _dot(axes: Axes, y: float, gain: float, fitted: float, low: float, high: flo
 def _notes(summary: pd.DataFrame) -> list[str]:
     tasks = summary[summary["task"] == "all"]["n_tasks"].dropna()
     items = summary[summary["task"] != "all"]["n_items"].dropna()
+    bars = summary["gain_low"].dropna()
     by_task = (summary["gain_unit"] == "tasks").any()
     span = " to ".join(f"{n:.0f}" for n in sorted({items.min(), items.max()})) if len(items) else ""
     protocols = ", ".join(reading.unique(summary[summary["task"] != "all"]["protocol"]))
@@ -116,4 +128,15 @@ def _notes(summary: pd.DataFrame) -> list[str]:
         "Diamond: the gain where the layer is chosen and measured on the same items. Right: number of the best layer.",
         f"n = {span} test items per task." if span else "",
         f"Protocol: {protocols}; {mean}",
+        _left_out(summary),
+        f"Each of the {len(bars)} intervals is for itself: were all gains zero, about {len(bars) / 20:.0f} would miss it."
+        if len(bars) >= 20
+        else "Each interval is for itself; one in twenty misses the truth.",
     ]
+
+
+def _left_out(summary: pd.DataFrame) -> str:
+    """Return which models' means leave out tasks, which the column ``flag`` says."""
+    rows = summary[(summary["task"] == "all") & summary["flag"].str.contains("left out")]
+    found = {f"{row['model']}: {str(row['flag']).rsplit(': ', 1)[-1]}" for row in rows.to_dict("records")}
+    return f"Not in all, because not every model or readout has it: {'; '.join(sorted(found))}." if found else ""

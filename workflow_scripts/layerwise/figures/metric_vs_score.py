@@ -140,8 +140,9 @@ def _written(row: pd.Series | None) -> str:
         return "Spearman not computed"
     if np.isnan(row["spearman"]):
         return f"{style.RHO} undefined: {row['undefined']}".rstrip(": ")
-    partial = f"{row['partial_spearman']:+.2f}" if np.isfinite(row["partial_spearman"]) else style.NOTHING
-    return f"{style.RHO} {row['spearman']:+.2f}, beyond depth {partial}".replace("-", style.MINUS)
+    beyond = f"{row['residual_spearman']:+.2f}" if np.isfinite(row["residual_spearman"]) else style.NOTHING
+    beyond = f"({beyond})" if "fewer than" in row["flag"] else beyond
+    return f"{style.RHO} {row['spearman']:+.2f}, beyond depth {beyond}".replace("-", style.MINUS)
 
 
 def _tasks(pairs: list[Pair]) -> str:
@@ -168,5 +169,5 @@ def _notes(headline: str, recipe: str) -> list[str]:
         f"Score: mean over the tasks, readout {headline}, classification standardised.",
         f"Pooled metrics: the same readout; token metrics: recipe {recipe}; variant paper.",
         f"{style.RHO}: Spearman over layers, which are not independent of each other;",
-        "beyond depth: the same with depth and depth² partialled out.",
+        "beyond depth: the same of what a quadratic in depth leaves of both (brackets: fewer than 8 layers).",
     ]

@@ -32,7 +32,7 @@ def draw(
         return style.sentence(title, f"There is no score to draw: scores.csv has no layer of {model!r}.")
     tasks, left_out = reading.limit(reading.unique(own["task"]), TASKS, "tasks")
     headline = reading.first(own["readout"], headline_readout)
-    grey = layers[(layers["model"] == twin) & (layers["readout"] == headline)]
+    grey = reading.at_headline(layers[layers["model"] == twin], headline)
     cells = [make_cell(own, grey, baselines, task, [task]) for task in tasks]
     room = style.Room(right=room_for([name for cell in cells for name, _, _ in ends_of(cell)]), between=(0.42, 0.74))
     columns = max(2, -(-len(cells) // -(-len(cells) // COLUMNS)))

@@ -8,29 +8,34 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from layerwise.checkpoints import earlier
 from layerwise.errors import FileError
 
 TWIN = "-untrained"
 FLAGS = ("saturated",)
 PROTOCOLS = ("primary", "standardised", "mteb")
-OPTIONAL = ("gain_unit",)
+OPTIONAL = ("gain_unit", "flag")
 USUAL = ('{"alpha":1.0}', '{"alpha": 1.0}')
 TEXT = {
     "metrics": "model dataset task metric variant readout recipe parameters tap unit undefined",
     "scores": "model task type protocol readout tap baseline",
-    "layer_summary": "model task type protocol readout best_baseline gain_unit",
+    "layer_summary": "model task type protocol readout best_baseline gain_unit flag",
     "correlations": "model metric variant recipe metric_readout score_readout parameters protocol pairing metric_text "
     "layers undefined flag",
-    "layer_selection": "model readout protocol selector metric variant recipe parameters direction metric_text undefined",
+    "training_dynamics": "model dataset task metric variant readout recipe parameters joined_readout unit",
+    "layer_selection": "model readout protocol selector metric variant recipe parameters direction metric_text undefined "
+    "flag",
 }
 NUMBERS = {
     "metrics": "layer depth value normalized null_value null_normalized null_broken_pairs se n n_excluded split_half",
     "scores": "layer depth score n_items n_not_converged",
     "layer_summary": "n_tasks n_items n_layers last best best_layer best_depth oracle tasks_won_by_last gain "
     "gain_cross_fitted gain_low gain_high baseline_score",
-    "correlations": "n_layers n_tasks spearman kendall dcor dcor2_corrected low high partial_spearman within_task "
-    "other_task p_task",
-    "layer_selection": "n_tasks score regret picked_layer picked_depth gain_over_last gain_low gain_high",
+    "correlations": "n_layers n_tasks spearman kendall dcor dcor2_corrected low high residual_spearman residual_low "
+    "residual_high partial_spearman within_task other_task p_task q_task",
+    "training_dynamics": "step layer depth value change_to_final stability stability_debiased score n_tasks train_loss "
+    "heldout_loss n",
+    "layer_selection": "n_tasks n_others score regret picked_layer picked_depth gain_over_last gain_low gain_high q_gain",
 }
 
 
@@ -60,6 +65,11 @@ MEASURES = {
     "infonce": Measure("InfoNCE loss", unit="nats"),
     "lidar": Measure("LiDAR", unit="directions", scale="log"),
     "dime": Measure("DiME", unit="nats"),
+    "sink_norm_ratio": Measure("first token's norm over the median", unit="times the median", scale="log"),
+    "sink_variance_share": Measure("first token's share of the second moment", unit="share"),
+    "top_eigenvalue_share": Measure("largest eigenvalue's share", unit="share"),
+    "anisotropy": Measure("anisotropy", unit="cosine", note="Mean cosine between different vectors, not centred."),
+    "intrinsic_dimension": Measure("intrinsic dimension (TwoNN)", unit="dimensions", scale="log"),
 }
 
 
@@ -123,9 +133,14 @@ def unique(values: Iterable[str]) -> list[str]:
 
 
 def trained(models: Iterable[str]) -> list[str]:
-    """Return the models that get a row of their own: all but the untrained twins whose trained model is there."""
+    """Return the models that get a row of their own.
+
+    Untrained twins whose trained model is there do not, nor do the checkpoints of a run but its last: ``dynamics`` shows
+    them.
+    """
     names = unique(models)
-    return [name for name in names if not (name.endswith(TWIN) and name.removesuffix(TWIN) in names)]
+    hidden = earlier(names)
+    return [name for name in names if name not in hidden and not (name.endswith(TWIN) and name.removesuffix(TWIN) in names)]
 
 
 def measure(metric: str) -> Measure:
@@ -197,6 +212,15 @@ def over_tasks(frame: pd.DataFrame, column: str) -> tuple[pd.DataFrame, list[str
     mean["depth"] = depths.reindex(mean["layer"]).to_numpy()
     mean["model"] = first(frame["model"])
     return mean, [str(task) for task in whole.columns]
+
+
+def at_headline(rows: pd.DataFrame, headline: str) -> pd.DataFrame:
+    """Keep one readout per task: ``headline`` where it has it, else its first (an attention probe has only its own)."""
+    if rows.empty:
+        return rows
+    has = (rows["readout"] == headline).groupby(rows["task"]).transform("any")
+    first = rows.groupby("task")["readout"].transform("first")
+    return rows[rows["readout"] == first.where(~has, headline)]
 
 
 def one_protocol(rows: pd.DataFrame, keys: Iterable[str] = ("model", "task")) -> pd.DataFrame:

@@ -9,20 +9,25 @@ FIGURES = {
     name: f"layerwise.figures.{name}"
     for name in (
         "scores",
+        "depth_profile",
+        "best_layers",
         "gains",
         "metric",
         "metric_vs_score",
         "correlations",
+        "correlation_matrix",
         "selection",
         "valley",
+        "sink",
         "released",
         "model_scores",
         "model_metrics",
+        "dynamics",
     )
 }
 PREFIX = "metric_"
 SEPARATOR = "~"  # in no name of a model, so that no model's figure can be taken for another figure
-OF_ONE_MODEL = {"scores": "model_scores", "metrics": "model_metrics"}
+OF_ONE_MODEL = {"scores": "model_scores", "metrics": "model_metrics", "dynamics": "dynamics"}
 OF_ALL_MODELS = [name for name in FIGURES if name not in ("metric", *OF_ONE_MODEL.values())]
 
 
@@ -45,7 +50,7 @@ def resolve(name: str) -> tuple[str, dict[str, str]]:
     known = ", ".join(OF_ALL_MODELS)
     raise ConfigError(
         f"there is no figure {name!r}; write one of {known}, or metric_NAME for one metric, "
-        "or scores~NAME or metrics~NAME for one model."
+        "or scores~NAME, metrics~NAME or dynamics~NAME for one model."
     )
 
 

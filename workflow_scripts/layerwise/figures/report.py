@@ -12,14 +12,19 @@ from layerwise.figures import model_metrics, reading, registry
 
 SUBJECTS = {
     "scores": "scores of every layer",
+    "depth_profile": "mean score over depth",
+    "best_layers": "depth of the best layers",
     "gains": "gain over the last layer",
     "metric_vs_score": "metrics against scores",
     "correlations": "correlation of metrics and scores",
+    "correlation_matrix": "correlation of metrics and scores by readout",
     "selection": "layers picked without labels",
     "valley": "compression valley",
+    "sink": "first token and compression valley",
     "released": "definition and authors' code",
     "model_scores": "scores on every task",
     "model_metrics": "metrics",
+    "dynamics": "training dynamics",
 }
 
 
@@ -44,7 +49,11 @@ def _counted(figure: str, tables: Mapping[str, pd.DataFrame], options: Mapping[s
         rows = reading.table(tables, "scores").dropna(subset=["layer", "score"])
         rows = rows[rows["model"] == options["model"]] if "model" in options else rows
         return [_span(rows["n_items"], "test items")]
-    if figure in ("correlations", "metric_vs_score"):
+    if figure in ("depth_profile", "best_layers"):
+        rows = _of_trained(reading.table(tables, "layer_summary"))
+        rows = rows[(rows["task"] != "all") & rows["best_layer"].notna()]
+        return [_span(rows.groupby("model")["task"].nunique(), "tasks")]
+    if figure in ("correlations", "correlation_matrix", "metric_vs_score"):
         rows = _of_trained(reading.table(tables, "correlations"))
         rows = rows[rows["layers"] == "all"]
         return [_span(rows["n_layers"], "layers"), _span(rows["n_tasks"], "tasks")]
@@ -59,6 +68,9 @@ def _of_trained(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _samples(figure: str, tables: Mapping[str, pd.DataFrame], options: Mapping[str, Any]) -> pd.Series:
     """Return n of the metric values that a figure draws from."""
+    if figure == "dynamics":
+        rows = reading.table(tables, "training_dynamics")
+        return rows[rows["model"] == options["model"]]["n"]
     if figure == "model_metrics":
         headlines = {"readout": "", "recipe": ""}
         found = model_metrics.parts(tables, options["model"], options["twin"], options["dataset"], headlines)
@@ -66,9 +78,9 @@ def _samples(figure: str, tables: Mapping[str, pd.DataFrame], options: Mapping[s
     rows = reading.table(tables, "metrics").dropna(subset=["value"])
     if figure == "released":
         return rows[rows["variant"] == "released"]["n"]
-    metric = options.get("metric", "prompt_entropy")
+    metric = options.get("metric", "sink_norm_ratio" if figure == "sink" else "prompt_entropy")
     rows = reading.metric_rows(rows, metric)
-    named = rows[rows["dataset"] == options["dataset"]] if figure == "valley" else rows
+    named = rows[rows["dataset"] == options["dataset"]] if figure in ("valley", "sink") else rows
     return (named if len(named) else rows)["n"]
 
 

@@ -49,18 +49,31 @@ def make_cell(
         baselines: the second table of ``layers_and_baselines``.
         title: the name of the task or of its type.
         tasks: the tasks to draw.
-        mean: draw one curve per readout averaged over the tasks that are complete at every readout.
+        mean: draw one curve per readout averaged over the tasks that are complete at every readout that most tasks have;
+            tasks without these readouts (attention probes) are left out of a mean with others.
     """
     rows = own[own["task"].isin(tasks)]
     kind = reading.first(rows["type"]).replace("_", " ")
     if mean:
+        rows = _comparable(rows)
         whole = [set(reading.over_tasks(each, "score")[1]) for _, each in rows.groupby("readout")]
-        tasks = sorted(set.intersection(*whole))
-        kind = f"mean of {len(tasks)} tasks"
+        every, tasks = len(tasks), sorted(set.intersection(*whole))
+        kind = f"mean of {len(tasks)} tasks" if len(tasks) == every else f"mean of {len(tasks)} of {every} tasks"
+        twin = twin if set(tasks) <= set(reading.over_tasks(twin[twin["task"].isin(tasks)], "score")[1]) else twin.iloc[:0]
     curves, grey = (_curves(part[part["task"].isin(tasks)], mean) for part in (rows, twin))
     floors = baselines[baselines["task"].isin(tasks)].dropna(subset=["score"]).groupby("baseline", sort=False)["score"]
     levels_of = {str(name): 100 * part.mean() for name, part in floors if len(part) == len(tasks)}
     return Cell(title.replace("_", " ") if mean else title, kind, curves, grey, levels_of)
+
+
+def _comparable(rows: pd.DataFrame) -> pd.DataFrame:
+    """Keep the tasks that have the same readouts as most others: a mean has one readout, the same for all its tasks."""
+    sets = rows.groupby("task")["readout"].agg(_names)
+    return rows[rows["task"].map(sets) == sets.value_counts().index[0]] if len(sets) else rows
+
+
+def _names(values: pd.Series) -> str:
+    return " ".join(sorted(set(values)))
 
 
 def _curves(rows: pd.DataFrame, mean: bool) -> Curves:
@@ -72,21 +85,23 @@ def _curves(rows: pd.DataFrame, mean: bool) -> Curves:
 
 
 def draw_cell(axes: Axes, cell: Cell, headline: str, values: list[float]) -> None:
-    """Draw a cell on an axis that holds ``values``, with the best and the last layer of ``headline`` marked."""
+    """Draw a cell on an axis that holds ``values``; best and last layer of ``headline`` or the only curve are marked."""
     style.depth_axis(axes, label=False)
     style.value_axis(axes, values, free=(0.12, 0.27 / style.size_of(axes)[1]))
     for depth, score in cell.twin.values():
         style.line(axes, depth, score, "untrained", color=style.GREY, linestyle="-", zorder=1.8)
+    main = {name for name in cell.curves if headline in name.split(" = ")}
+    main = main or set(list(cell.curves) if len(cell.curves) == 1 else [])
     for name, (depth, score) in cell.curves.items():
-        marked = headline in name.split(" = ")
-        style.line(axes, depth, score, name, linewidth=1.5 if marked else 0.9, zorder=3 if marked else 2)
+        style.line(axes, depth, score, name, linewidth=1.5 if name in main else 0.9, zorder=3 if name in main else 2)
     for name, (depth, score) in cell.curves.items():
-        if headline in name.split(" = ") and np.isfinite(score).any():
-            _mark(axes, depth, score, style.colour(name))
+        if name in main and np.isfinite(score).any():
+            mark(axes, depth, score, style.colour(name))
     levels(axes, [(value, name.replace("_", " "), "#555555", ":") for name, value in cell.baselines.items()])
 
 
-def _mark(axes: Axes, depth: np.ndarray, score: np.ndarray, shade: str) -> None:
+def mark(axes: Axes, depth: np.ndarray, score: np.ndarray, shade: str) -> None:
+    """Mark the best layer of a curve with a ring and its number, and the last with a square."""
     best = int(np.nanargmax(score))
     ring: dict[str, Any] = {
         "markerfacecolor": "none",

@@ -48,7 +48,7 @@ def draw(tables: Mapping[str, pd.DataFrame], *, headline_readout: str = style.HE
 
 def _cells(layers: pd.DataFrame, baselines: pd.DataFrame, model: str, headline: str) -> list[Cell]:
     own = layers[layers["model"] == model]
-    twin = layers[(layers["model"] == model + reading.TWIN) & (layers["readout"] == headline)]
+    twin = reading.at_headline(layers[layers["model"] == model + reading.TWIN], headline)
     tasks = reading.unique(own["task"])
     if len(tasks) <= COLUMNS:
         groups = {task: [task] for task in tasks}

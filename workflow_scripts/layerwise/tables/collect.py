@@ -9,12 +9,12 @@ import pandas as pd
 
 from layerwise.errors import FileError
 from layerwise.records import read_record
-from layerwise.tables.frames import METRIC_COLUMNS, METRIC_KEY, SCORE_COLUMNS, SCORE_KEY, typed
+from layerwise.tables.frames import METRIC_COLUMNS, METRIC_KEY, RESIDUAL, SCORE_COLUMNS, SCORE_KEY, typed
 from layerwise.tables.items import item_store
 from layerwise.tables.missing import missing_table
 from layerwise.tables.reading import PathLike, checked_layers, in_order, need, objects
 
-__all__ = ["item_store", "metrics_table", "missing_table", "scores_table"]
+__all__ = ["item_store", "metrics_table", "missing_table", "scores_table", "without_outcomes"]
 
 _METRIC_FIELDS = ("model", "dataset", "task", "metric", "unit", "n_layers", "records")
 _TASK_FIELDS = ("model", "task", "type", "main_score", "readouts")
@@ -24,7 +24,7 @@ Rows = list[dict[str, Any]]
 
 
 def metrics_table(paths: Iterable[PathLike]) -> pd.DataFrame:
-    """Read metric records into one row per model, dataset, metric, variant, readout or recipe, parameters and layer.
+    """Read metric records into one row per model, dataset, metric, variant, readout or recipe, parameters, tap and layer.
 
     Args:
         paths: ``results/metrics/{model}/{dataset}/{metric}.json``, in any order.
@@ -57,13 +57,15 @@ def scores_table(task_paths: Iterable[PathLike], baseline_paths: Iterable[PathLi
 
     Raises:
         FileError: an unreadable record, two records for one cell, a layer missing or too many, two layer counts of one
-            model, two types of one task, or one task scored on two data revisions, dataset digests or mteb versions.
+            model, two types of one task, or one task scored on two data revisions, dataset digests or mteb versions; one
+            task of mteb at two revisions under two names.
     """
     tasks = [(path, read_record(path, *_TASK_FIELDS)) for path in in_order(task_paths)]
     baselines = [(path, read_record(path, "task", "type", "baselines")) for path in in_order(baseline_paths)]
     for field in ("data_revision", "dataset_digest", "mteb"):
         _refuse_two(tasks, field)
     _refuse_two([*tasks, *baselines], "type")
+    _refuse_two_revisions(tasks)
     rows = [row for path, record in tasks for row in _rows(_task_rows, path, record)]
     rows += [row for path, record in baselines for row in _rows(_baseline_rows, path, record)]
     return _table(rows, SCORE_COLUMNS, SCORE_KEY)
@@ -89,7 +91,7 @@ def _metric_rows(path: Path, record: dict[str, Any]) -> Rows:
             "readout": entry.get("readout", ""),
             "recipe": entry.get("recipe", ""),
             "parameters": json.dumps(entry["parameters"] or {}, sort_keys=True, separators=(",", ":"), ensure_ascii=False),
-            "tap": entry.get("tap", "residual"),
+            "tap": entry.get("tap", RESIDUAL),
             "n": entry["n_samples"],
             "saturated": bool(entry.get("saturated", False)),
             **{key: entry.get(key) for key in ("null_value", "null_normalized", "null_broken_pairs")},
@@ -97,7 +99,10 @@ def _metric_rows(path: Path, record: dict[str, Any]) -> Rows:
             "path": str(path),
         }
         name = f"{path}, {curve['readout'] or curve['recipe']} of variant {curve['variant']!r}"
-        rows += [curve | _metric_cell(layer) for layer in checked_layers(entry["layers"], name, record["n_layers"])]
+        name += "" if curve["tap"] == RESIDUAL else f" at tap {curve['tap']}"
+        first = int(curve["tap"] != RESIDUAL)  # before the first block there is no tap
+        layers = checked_layers(entry["layers"], name, record["n_layers"], first)
+        rows += [curve | _metric_cell(layer) for layer in layers]
     return rows
 
 
@@ -111,7 +116,7 @@ def _metric_cell(layer: Mapping[str, Any]) -> dict[str, Any]:
 def _task_rows(path: Path, record: dict[str, Any]) -> Rows:
     items = record.get("items")
     shared = {key: record[key] for key in ("model", "task", "type")}
-    shared |= {"tap": "residual", "n_items": len(items["gold"]) if items else None, "baseline": "", "path": str(path)}
+    shared |= {"tap": RESIDUAL, "n_items": len(items["gold"]) if items else None, "baseline": "", "path": str(path)}
     rows = []
     for readout, layers in record["readouts"].items():
         for layer in checked_layers(layers, f"{path}, readout {readout!r}"):
@@ -184,3 +189,28 @@ def _refuse_two(records: Iterable[tuple[Path, Mapping[str, Any]]], field: str) -
                 f"task {record['task']!r} has two values of {field.replace('_', ' ')}: {other} in {where} and {value} "
                 f"in {path}; their scores cannot be compared, delete the older files and run again."
             )
+
+
+def _refuse_two_revisions(records: Iterable[tuple[Path, Mapping[str, Any]]]) -> None:
+    """Refuse one task of mteb that two entries of the config name, at two revisions of its data."""
+    seen: dict[str, tuple[str, str, Path]] = {}
+    for path, record in records:
+        facts = record.get("benchmark") or {}
+        if not facts or facts.get("local"):
+            continue
+        other, name, where = seen.setdefault(facts["task"], (facts["revision"], record["task"], path))
+        if other != facts["revision"]:
+            raise FileError(
+                f"mteb's {facts['task']} is scored at two revisions: {other} as task {name!r} in {where} and "
+                f"{facts['revision']} as task {record['task']!r} in {path}; keep one of the two entries."
+            )
+
+
+def without_outcomes(task_paths: Iterable[PathLike]) -> Rows:
+    """Return model, task and reason of every task record without per-item outcomes, which has no cross-fitted gain."""
+    records = [read_record(path, *_TASK_FIELDS) for path in in_order(task_paths)]
+    return [
+        {"model": record["model"], "task": record["task"], "reason": f"no cross-fitted gain: {record['items_absent']}"}
+        for record in records
+        if not record.get("items") and record.get("items_absent")
+    ]

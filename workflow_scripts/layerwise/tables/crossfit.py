@@ -83,10 +83,11 @@ def split_gains(halves: Array) -> Array:
 def cross_fitted_gain(halves: HalfScores) -> tuple[float, float, float]:
     """Mean gain over all splits and its 95 % interval, in the unit of the score.
 
-    The target is the expected gain, on new items, of a layer chosen on half as many items. The interval is normal, with
-    the standard error from resamples of the items. A resample averages only 3 splits, so its gain varies a little more
-    than the estimate (200 splits); that surplus is kept, because it is large just where the choice is unstable and
-    the plain bootstrap too narrow (one layer that half the splits find).
+    The target is the expected gain, on new items, of a layer chosen on half as many items. The interval is the normal one,
+    with the standard error from resamples of the items, widened to the percentile interval where that reaches further:
+    where only some splits find the one good layer, the gain is skewed and the normal interval alone covers 92 %, the two
+    together 94.5 to 98 %. A resample averages only 3 splits, so its gain varies a little more than the estimate (200
+    splits); that surplus is kept, because it is large just where the choice is unstable.
 
     Returns:
         (gain, low, high); NaN where there is no score.
@@ -99,4 +100,5 @@ def cross_fitted_gain(halves: HalfScores) -> tuple[float, float, float]:
     with np.errstate(invalid="ignore"):
         means = np.nanmean(drawn[np.isfinite(drawn).any(axis=1)], axis=1)
     width = _NORMAL_95 * float(means.std(ddof=1))
-    return gain, gain - width, gain + width
+    low, high = np.quantile(means, [0.025, 0.975])
+    return gain, min(gain - width, float(low)), max(gain + width, float(high))

@@ -1,6 +1,6 @@
 """Long tables into curves over layers, by key: one frame of tasks x layers for each metric record and each readout."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -9,10 +9,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from layerwise.errors import FileError
-from layerwise.tables.frames import typed
+from layerwise.tables.frames import residual_stream, typed
 
 PRIMARY = "primary"
 OWN = "own"
+FEW_LAYERS = 8  # a curve of fewer points follows almost anything
 
 # Their value grows with the log of the number of rows, so the mean over tasks is of the normalised value, as in the
 # study's figures. Within a task the two have the same ranks.
@@ -38,6 +39,12 @@ class MetricKey(NamedTuple):
     parameters: str
 
 
+def rows_of(frame: pd.DataFrame, names: Sequence[str]) -> list[int]:
+    """Positions of ``names`` in the index of a frame; a KeyError where one is absent. Faster than ``loc`` for few rows."""
+    places = {str(name): place for place, name in enumerate(frame.index)}
+    return [places[name] for name in names]
+
+
 @dataclass
 class MetricCurves:
     """The curves of one metric record.
@@ -52,14 +59,15 @@ class MetricCurves:
     corpora: pd.DataFrame
     saturated: set[str] = field(default_factory=set)
 
-    def on(self, text: str, tasks: Iterable[str]) -> pd.DataFrame:
-        """Curves of ``tasks`` on their own texts, or the curve of corpus ``text`` repeated for every task."""
-        if text == OWN:
-            return self.own.reindex(list(tasks))
-        names = list(tasks)
-        return pd.DataFrame(
-            np.tile(self.corpora.loc[text].to_numpy(), (len(names), 1)), index=names, columns=self.corpora.columns
-        )
+    def on(self, text: str, tasks: Sequence[str]) -> NDArray[np.float64]:
+        """Curves (T, L + 1) of ``tasks`` on their own texts, or the curve of corpus ``text`` once for every task.
+
+        Raises:
+            KeyError: a task without own curve, or no corpus ``text``.
+        """
+        if text != OWN:
+            return np.tile(self.corpora.to_numpy()[rows_of(self.corpora, [text])], (len(tasks), 1))
+        return self.own.to_numpy()[rows_of(self.own, tasks)]
 
 
 def primary_protocol(protocols: Iterable[str]) -> str:
@@ -86,7 +94,7 @@ def with_primary(scores: pd.DataFrame) -> pd.DataFrame:
 
 def score_curves(scores: pd.DataFrame) -> dict[ScoreKey, pd.DataFrame]:
     """Score curves (tasks x layers, NaN where there is no score) by model, readout and protocol, in key order."""
-    rows = scores[scores["model"] != ""]
+    rows = residual_stream(scores[scores["model"] != ""])
     groups = rows.groupby(list(ScoreKey._fields))
     return {ScoreKey(*map(str, key)): _pivot(group, "task", "score") for key, group in groups}
 
@@ -97,19 +105,19 @@ def task_types(scores: pd.DataFrame) -> dict[str, str]:
 
 
 def metric_curves(metrics: pd.DataFrame) -> dict[MetricKey, MetricCurves]:
-    """Metric curves by model, metric, variant, readout or recipe, and parameters, in order of the keys.
+    """Metric curves by model, metric, variant, readout or recipe, and parameters, in key order; residual stream only.
 
     Where a metric was taken on several datasets of one task, ``{task}~sample`` comes before its views and all texts.
     """
-    metrics = typed(metrics)
+    metrics = _preferred_datasets(residual_stream(typed(metrics)))
     result = {}
     for key, group in metrics.groupby(list(MetricKey._fields)):
         name = MetricKey(*map(str, key))
         column = "value"
         if name.metric in AVERAGED_NORMALISED and group["normalized"].notna().eq(group["value"].notna()).all():
             column = "normalized"
-        owned, corpus = group[group["task"] != ""], group[group["task"] == ""]
-        owned = _preferred_dataset(owned)
+        own = (group["task"] != "").to_numpy()
+        owned, corpus = group[own], group[~own]
         marked = {*owned.loc[owned["saturated"], "task"], *corpus.loc[corpus["saturated"], "dataset"]}
         result[name] = MetricCurves(_pivot(owned, "task", column), _pivot(corpus, "dataset", column), marked)
     return result
@@ -130,6 +138,11 @@ def check_same_layers(metrics: pd.DataFrame, scores: pd.DataFrame) -> None:
             )
 
 
+def few_layers(count: int) -> list[str]:
+    """Return the note that a model has few layers (``count``, layer 0 among them), or nothing."""
+    return [f"fewer than {FEW_LAYERS} layers"] if count < FEW_LAYERS else []
+
+
 def complete(curves: pd.DataFrame) -> list[str]:
     """Names of the rows without a gap."""
     return [str(name) for name in curves.index[np.isfinite(curves.to_numpy()).all(axis=1)]]
@@ -146,12 +159,22 @@ def best_share(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _pivot(rows: pd.DataFrame, index: str, column: str) -> pd.DataFrame:
-    frame = rows.astype({"layer": "int64"}).pivot(index=index, columns="layer", values=column).sort_index()
-    return frame.sort_index(axis=1).astype("float64")
+    """Rows as a frame of ``index`` x layer, both in order; NaN where there is no row."""
+    names, row = np.unique(rows[index].to_numpy(object), return_inverse=True)
+    layers, place = np.unique(rows["layer"].to_numpy("int64"), return_inverse=True)
+    cells = np.full((len(names), len(layers)), np.nan)
+    cells[row, place] = rows[column].to_numpy("float64")
+    if len(rows) > cells.size or len(np.unique(row * len(layers) + place)) < len(rows):
+        raise ValueError(f"two rows give one layer of {index}s {', '.join(map(str, names))}")
+    return pd.DataFrame(cells, pd.Index(names, dtype="str", name=index), pd.Index(layers, name="layer"), copy=False)
 
 
-def _preferred_dataset(owned: pd.DataFrame) -> pd.DataFrame:
+def _preferred_datasets(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Keep, of the datasets of one task in one metric record, the preferred one; corpora stay."""
+    own = (metrics["task"] != "").to_numpy()
+    owned = metrics[own]
     suffix = pd.Series([d.removeprefix(t) for d, t in zip(owned["dataset"], owned["task"], strict=True)], owned.index)
     order = {"~sample": 0, "~sample~views": 1, "": 2}
     owned = owned.assign(order=suffix.map(order).fillna(3)).sort_values(["order", "dataset", "layer"])
-    return owned[owned["dataset"] == owned.groupby("task")["dataset"].transform("first")].drop(columns="order")
+    first = owned.groupby([*MetricKey._fields, "task"])["dataset"].transform("first")
+    return pd.concat([owned[owned["dataset"] == first].drop(columns="order"), metrics[~own]])

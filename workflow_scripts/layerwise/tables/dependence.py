@@ -1,5 +1,7 @@
 """Measures of dependence between two short curves over layers. A measure that does not exist is NaN, never an error."""
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -15,8 +17,14 @@ def constant(curves: ArrayLike) -> NDArray[np.bool_]:
 
 
 def ranks(curves: ArrayLike) -> Array:
-    """Ranks 1..L of curves (..., L) along the last axis; ties share their mean rank."""
+    """Ranks 1..L of curves (..., L) along the last axis; ties share their mean rank. NaN is not a value of a curve."""
     curves = np.asarray(curves, dtype=np.float64)
+    if curves.ndim > 1:
+        order = np.argsort(curves, axis=-1)
+        if (np.diff(np.take_along_axis(curves, order, axis=-1), axis=-1) > 0).all():
+            places = np.empty(curves.shape)
+            np.put_along_axis(places, order, np.broadcast_to(np.arange(1.0, curves.shape[-1] + 1), curves.shape), axis=-1)
+            return places
     # counting needs L^2 comparisons, which is little for layers, and no import of scipy.stats, which takes a second
     below = (curves[..., None, :] < curves[..., :, None]).sum(axis=-1)
     upto = (curves[..., None, :] <= curves[..., :, None]).sum(axis=-1)
@@ -24,14 +32,14 @@ def ranks(curves: ArrayLike) -> Array:
 
 
 def unit_ranks(curves: ArrayLike) -> Array:
-    """Ranks of curves (..., L) along the last axis (ties share their mean rank), centred, unit norm; NaN if constant.
+    """Ranks of curves (..., L) along the last axis, centred, unit norm; NaN if constant or undefined at some layer.
 
-    The product of two such vectors is their Spearman correlation.
+    Ties share their mean rank. The product of two such vectors is their Spearman correlation.
     """
     curves = np.asarray(curves, dtype=np.float64)
     centred = ranks(curves) - (curves.shape[-1] + 1) / 2.0
     norms = np.linalg.norm(centred, axis=-1, keepdims=True)
-    defined = (norms > 0) & ~constant(curves)[..., None]
+    defined = (norms > 0) & (~constant(curves) & np.isfinite(curves).all(axis=-1))[..., None]
     return np.divide(centred, norms, out=np.full(curves.shape, np.nan), where=defined)
 
 
@@ -48,46 +56,54 @@ def kendall(x: ArrayLike, y: ArrayLike) -> float:
     return float((a * b).sum() / np.sqrt((a * a).sum() * (b * b).sum()))
 
 
+def residual_spearman(x: ArrayLike, y: ArrayLike, depth: ArrayLike) -> Array:
+    """Spearman correlation of what a quadratic in depth leaves of curves (..., L): the relation beyond depth.
+
+    An inverted U that both curves follow vanishes, also where it is free of noise. What curves share beyond a quadratic
+    (a peak far from the middle, a jump at one layer) stays; only the permutation of tasks keeps any profile of depth.
+
+    Returns:
+        (...) in [-1, 1]; NaN below 6 layers, for a constant curve, or where depth explains a curve completely.
+    """
+    return spearman(*(_residuals(np.asarray(curve, dtype=np.float64), depth) for curve in (x, y)))
+
+
 def partial_spearman(x: ArrayLike, y: ArrayLike, depth: ArrayLike) -> float:
     """Correlation of the ranks of two curves (L,) after depth and depth^2 are regressed out of the ranks.
 
-    This is the usual partial rank correlation with the controls entering as they are (the rank of depth^2 would repeat
-    the rank of depth). A quadratic in ranks is only close to an inverted U in values: where both curves follow the same
-    U almost without noise, some of it stays; ``residual_spearman`` has no such remainder.
+    This is the usual partial rank correlation, as one would compute it for the study, with the controls entering as they
+    are (the rank of depth^2 would repeat the rank of depth). A quadratic in ranks is only close to an inverted U in
+    values: where both curves follow the same U almost without noise, some of it stays. ``residual_spearman`` has no such
+    remainder and is the one to read.
 
     Returns:
         In [-1, 1]; NaN below 6 layers, for a constant curve, or where depth explains a curve's ranks completely.
     """
     if constant(x) or constant(y):  # here, because ranks of rounding errors are not constant
         return float("nan")
-    return _residual_correlation(ranks(x), ranks(y), depth, rank=False)
-
-
-def residual_spearman(x: ArrayLike, y: ArrayLike, depth: ArrayLike) -> float:
-    """Spearman correlation of what depth and depth^2 leave of the values of two curves (L,).
-
-    Returns:
-        In [-1, 1]; NaN below 6 layers, for a constant curve, or where depth explains a curve completely.
-    """
-    return _residual_correlation(x, y, depth, rank=True)
-
-
-def _residual_correlation(x: ArrayLike, y: ArrayLike, depth: ArrayLike, rank: bool) -> float:
-    depth = np.asarray(depth, dtype=np.float64)
-    if len(depth) < 6:  # 3 fitted coefficients leave fewer than 3 degrees of freedom
-        return float("nan")
-    basis, _ = np.linalg.qr(np.stack([np.ones_like(depth), depth, depth**2], axis=1))
-    residuals = []
-    for curve in (np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)):
-        centred = curve - curve.mean()
-        left = centred - basis @ (basis.T @ centred)
-        if constant(curve) or np.linalg.norm(left) <= 1e-6 * np.linalg.norm(centred):
-            return float("nan")
-        residuals.append(left)
-    if rank:
-        return float(spearman(*residuals))
-    a, b = (left / np.linalg.norm(left) for left in residuals)
+    a, b = (_residuals(ranks(curve), depth) for curve in (x, y))
+    a, b = a / np.linalg.norm(a), b / np.linalg.norm(b)
     return float(np.clip(a @ b, -1.0, 1.0))
+
+
+@lru_cache(maxsize=256)
+def _quadratic(depth: tuple[float, ...]) -> Array:
+    """Orthonormal columns (L, 3) that span the quadratics in depth."""
+    x = np.array(depth)
+    basis, _ = np.linalg.qr(np.stack([np.ones_like(x), x, x**2], axis=1))
+    return basis
+
+
+def _residuals(curves: Array, depth: ArrayLike) -> Array:
+    """What a quadratic in depth leaves of curves (..., L); a curve of NaN where it leaves nothing or L < 6."""
+    places = np.asarray(depth, dtype=np.float64)
+    if len(places) < 6:  # 3 fitted coefficients leave fewer than 3 degrees of freedom
+        return np.full(curves.shape, np.nan)
+    basis = _quadratic(tuple(places.tolist()))
+    centred = curves - curves.mean(axis=-1, keepdims=True)
+    left = centred - (centred @ basis) @ basis.T
+    little = np.linalg.norm(left, axis=-1) <= 1e-6 * np.linalg.norm(centred, axis=-1)
+    return np.where((constant(curves) | little)[..., None], np.nan, left)
 
 
 def distance_correlation(x: ArrayLike, y: ArrayLike) -> float:

@@ -15,13 +15,20 @@ SCORE_COLUMNS = (
     "model", "task", "type", "protocol", "readout", "layer", "tap", "depth", "score", "n_items", "n_not_converged",
     "baseline",
 )  # fmt: skip
-METRIC_KEY = ("model", "dataset", "metric", "variant", "readout", "recipe", "parameters", "layer")
-SCORE_KEY = ("model", "task", "protocol", "readout", "layer", "baseline")
+METRIC_KEY = ("model", "dataset", "metric", "variant", "readout", "recipe", "parameters", "tap", "layer")
+SCORE_KEY = ("model", "task", "protocol", "readout", "tap", "layer", "baseline")
+
+RESIDUAL = "residual"
 
 _WHOLE = frozenset(("layer", "n", "n_excluded", "n_items", "n_not_converged"))
 _FLOATS = frozenset(
     ("depth", "value", "normalized", "null_value", "null_normalized", "null_broken_pairs", "se", "split_half", "score")
 )
+
+
+def residual_stream(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows read at the residual stream, where scores are taken; an empty tap (baselines) counts as it."""
+    return frame[frame["tap"].isin(["", RESIDUAL])]
 
 
 def typed(frame: pd.DataFrame) -> pd.DataFrame:

@@ -15,6 +15,7 @@ FIELDS = ("model", "task", "type", "main_score", "readouts")
 
 _ITEM_SCORES = {
     ("correct", ""): "accuracy",
+    ("query", ""): "accuracy",  # a mean over items, as accuracy is
     ("cluster", ""): "v_measure",
     ("similarity", "sts"): "spearman",
     ("similarity", "pair_classification"): "average_precision",

@@ -9,7 +9,12 @@ from layerwise.tables.frames import METRIC_KEY, typed
 from layerwise.tables.reading import ranges
 
 
-def missing_table(metrics: pd.DataFrame, scores: pd.DataFrame, expected: Iterable[Mapping[str, str]] = ()) -> pd.DataFrame:
+def missing_table(
+    metrics: pd.DataFrame,
+    scores: pd.DataFrame,
+    expected: Iterable[Mapping[str, str]] = (),
+    gaps: Iterable[Mapping[str, str]] = (),
+) -> pd.DataFrame:
     """List every expected cell that is absent, with the reason, and every undefined cell with its layers.
 
     Args:
@@ -17,9 +22,10 @@ def missing_table(metrics: pd.DataFrame, scores: pd.DataFrame, expected: Iterabl
         scores: from ``scores_table``.
         expected: what the workflow asked for: ``stage`` ("metrics" or "tasks"), ``model``, ``dataset``, ``task``,
             ``metric`` and ``reason``; an empty reason means the cell should exist.
+        gaps: ``model``, ``task`` and ``reason`` of what else the records of a task do not give.
 
     Returns:
-        stage, model, dataset, task, metric, variant, readout, recipe, parameters, protocol, layers ("0, 3-5"; empty
+        stage, model, dataset, task, metric, variant, readout, recipe, parameters, tap, protocol, layers ("0, 3-5"; empty
         where the whole file is absent), reason; sorted.
 
     Raises:
@@ -34,8 +40,9 @@ def missing_table(metrics: pd.DataFrame, scores: pd.DataFrame, expected: Iterabl
     rows += _undefined_rows(metrics[metrics["value"].isna()], "metrics")
     unscored = scores[scores["score"].isna()].assign(undefined="the task recorded no score")
     rows += _undefined_rows(unscored, "tasks")
+    rows += [{"stage": "tasks", "dataset": gap["task"], **gap} for gap in gaps]
     columns = ["stage", "model", "dataset", "task", *METRIC_KEY[2:-1], "protocol", "layers", "reason"]
-    frame = pd.DataFrame(rows, columns=columns).fillna("").astype(str)
+    frame = typed(pd.DataFrame(rows, columns=columns))
     return frame.drop_duplicates().sort_values(columns).reset_index(drop=True)
 
 

@@ -5,6 +5,7 @@ Every score is computed inside the weighted sample: ranks, precisions and contin
 the full set.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
 
-_CELLS = 4_000_000  # weights handled at once: 32 MB per temporary array, so 50,000 items do not fill the memory
+_CELLS = 60_000  # weights sorted at once: an array of half a megabyte stays in the cache
 
 
 @dataclass(frozen=True)
@@ -59,10 +61,13 @@ def layer_scores(score: str, gold: ArrayLike, outcomes: ArrayLike, weights: Arra
     """
     function = SCORES[score]
     gold, outcomes = np.asarray(gold, dtype=np.float64), np.asarray(outcomes, dtype=np.float64)
-    weights = np.atleast_2d(np.asarray(weights, dtype=np.float64))
+    return function(gold, outcomes, np.atleast_2d(np.asarray(weights, dtype=np.float64)))
+
+
+def _blocks(weights: Array) -> Iterator[Array]:
     step = max(1, _CELLS // max(1, weights.shape[1]))
-    blocks = [function(gold, outcomes, weights[start : start + step]) for start in range(0, len(weights), step)]
-    return np.concatenate(blocks) if blocks else np.empty((0, len(outcomes)))
+    for start in range(0, len(weights), step):
+        yield weights[start : start + step]
 
 
 def accuracy(gold: Array, outcomes: Array, weights: Array) -> Array:
@@ -72,42 +77,55 @@ def accuracy(gold: Array, outcomes: Array, weights: Array) -> Array:
 
 def spearman(gold: Array, outcomes: Array, weights: Array) -> Array:
     """Spearman correlation of outcomes and gold, ranked (ties share their mean rank) inside each sample."""
-    columns = np.ascontiguousarray(weights.T)  # sorting then moves whole rows, several times faster
-    wanted = _centred_ranks(gold, columns)
-    wanted_norm = (columns * wanted**2).sum(axis=0)
-    result = np.full((len(weights), len(outcomes)), np.nan)
-    for layer, row in enumerate(outcomes):
-        found = _centred_ranks(row, columns)
-        weighted = columns * found
-        norm = np.sqrt((weighted * found).sum(axis=0) * wanted_norm)
-        result[:, layer] = _ratio((weighted * wanted).sum(axis=0), np.where(norm > 1e-9, norm, 0.0))
-    return result
+    wanted_sorted, sortings = _sorting(gold), [_sorting(row) for row in outcomes]
+    parts = [np.empty((0, len(outcomes)))]
+    for block in _blocks(weights):
+        columns = np.ascontiguousarray(block.T)  # sorting then moves whole rows, several times faster
+        wanted = _centred_ranks(wanted_sorted, columns)
+        wanted_norm = np.einsum("ns,ns,ns->s", columns, wanted, wanted)
+        result = np.full((len(block), len(outcomes)), np.nan)
+        for layer, sorting in enumerate(sortings):
+            found = _centred_ranks(sorting, columns)
+            weighted = columns * found
+            norm = np.sqrt(np.einsum("ns,ns->s", weighted, found) * wanted_norm)
+            result[:, layer] = _ratio(np.einsum("ns,ns->s", weighted, wanted), np.where(norm > 1e-9, norm, 0.0))
+        parts.append(result)
+    return np.concatenate(parts)
 
 
-def _centred_ranks(values: Array, columns: Array) -> Array:
-    """Mean ranks (n, S) of ``values`` (n,), minus their mean, where item i occurs ``columns[i, s]`` times in sample s.
+def _sorting(values: Array) -> tuple[Codes, Codes, Codes]:
+    """The order of ``values`` (n,), the last place of each group of equal ones in it, and the group of each value."""
+    _, group = np.unique(values, return_inverse=True)
+    return np.argsort(group, kind="stable"), np.cumsum(np.bincount(group)) - 1, group
+
+
+def _centred_ranks(sorting: tuple[Codes, Codes, Codes], columns: Array) -> Array:
+    """Mean ranks (n, S) of sorted values, minus their mean, where item i occurs ``columns[i, s]`` times in sample s.
 
     Sorting happens once, ranking inside every sample: the rank is a count of the sample's own items.
     """
-    _, group = np.unique(values, return_inverse=True)
-    counts = np.cumsum(columns[np.argsort(group, kind="stable")], axis=0)
-    upper = counts[np.cumsum(np.bincount(group)) - 1]
-    ranks = upper.copy()  # (items up to and with the group + items below it + 1) / 2
+    order, ends, group = sorting
+    counts = columns[order]
+    upper = np.cumsum(counts, axis=0, out=counts)
+    upper = upper if len(ends) == len(order) else upper[ends]
+    ranks = upper - upper[-1]  # (items up to and with the group + items below it + 1) / 2, minus its mean
     ranks[1:] += upper[:-1]
-    return (ranks / 2.0 - upper[-1] / 2.0)[group]
+    ranks /= 2.0
+    return ranks[group]
 
 
 def average_precision(gold: Array, outcomes: Array, weights: Array) -> Array:
     """Area under the precision-recall steps, thresholds at the distinct outcomes; gold > 0 is a positive pair."""
-    return np.stack([_average_precision(gold > 0, row, weights) for row in outcomes], axis=1)
+    sortings = [_sorting(-row) for row in outcomes]
+    parts = [np.stack([_average_precision(gold > 0, s, block) for s in sortings], axis=1) for block in _blocks(weights)]
+    return np.concatenate([np.empty((0, len(outcomes))), *parts])
 
 
-def _average_precision(positive: NDArray[np.bool_], values: Array, weights: Array) -> Array:
-    _, group = np.unique(-values, return_inverse=True)
-    order = np.argsort(group, kind="stable")
-    ends = np.cumsum(np.bincount(group)) - 1
-    found = np.cumsum((weights * positive)[:, order], axis=1)[:, ends]
-    seen = np.cumsum(weights[:, order], axis=1)[:, ends]
+def _average_precision(positive: NDArray[np.bool_], sorting: tuple[Codes, Codes, Codes], weights: Array) -> Array:
+    order, ends, _ = sorting
+    sorted_weights = weights[:, order]
+    found = np.cumsum(sorted_weights * positive[order], axis=1)[:, ends]
+    seen = np.cumsum(sorted_weights, axis=1)[:, ends]
     steps = np.diff(found, axis=1, prepend=0.0)
     precision = np.divide(found, seen, out=np.zeros_like(found), where=seen > 0)
     return _ratio((steps * precision).sum(axis=1), found[:, -1])

@@ -17,15 +17,16 @@ def in_order(paths: Iterable[PathLike]) -> list[Path]:
     return sorted(Path(path) for path in paths)
 
 
-def checked_layers(layers: object, where: str, n_layers: int | None = None) -> list[dict[str, Any]]:
-    """Check that ``layers`` are 0..L once each with depth i / L, where L is ``n_layers`` if that is stated."""
+def checked_layers(layers: object, where: str, n_layers: int | None = None, first: int = 0) -> list[dict[str, Any]]:
+    """Check that ``layers`` are ``first``..L once each with depth i / L, where L is ``n_layers`` if that is stated."""
     entries = objects(layers, where, "layers")
     for layer in entries:
         need(layer, where, "layer", "depth")
     found = sorted(layer["layer"] for layer in entries)
-    last = len(found) - 1 if n_layers is None else n_layers
-    if found != list(range(last + 1)) or last < 1:
-        raise FileError(f"{where} has layers {ranges(found) or 'none'}, 0-{last} expected; delete the file and run again.")
+    last = len(found) - 1 + first if n_layers is None else n_layers
+    if found != list(range(first, last + 1)) or last < 1:
+        expected = ranges(range(first, last + 1))
+        raise FileError(f"{where} has layers {ranges(found) or 'none'}, {expected} expected; delete the file and run again.")
     wrong = [layer for layer in entries if abs(layer["depth"] - layer["layer"] / last) > _DEPTH_TOLERANCE]
     if wrong:
         raise FileError(

@@ -1,8 +1,7 @@
-"""Seeded resamples: halves and resamples of items, small labelled samples, tasks within types, permuted task labels."""
+"""Seeded resamples: halves and resamples of items, small labelled samples, permuted task labels."""
 
 import itertools
 import zlib
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,16 +25,6 @@ def subsets(n: int, size: int, draws: int, rng: np.random.Generator) -> Array:
 def resamples(n: int, draws: int, rng: np.random.Generator) -> Array:
     """Weights (draws, n) of ``n`` items drawn with replacement."""
     return rng.multinomial(n, np.full(n, 1.0 / n), size=draws).astype(np.float64)
-
-
-def resamples_within(types: Sequence[str], draws: int, rng: np.random.Generator) -> Array:
-    """Weights (draws, n) of tasks drawn with replacement within their type."""
-    labels = np.asarray(types)
-    weights = np.zeros((draws, len(labels)))
-    for kind in np.unique(labels):
-        member = np.flatnonzero(labels == kind)
-        weights[:, member] = resamples(len(member), draws, rng)
-    return weights
 
 
 def relabellings(n: int, draws: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
 
 from layerwise.tables.curves import (
     OWN,
@@ -17,26 +17,37 @@ from layerwise.tables.curves import (
     best_share,
     check_same_layers,
     complete,
+    few_layers,
     metric_curves,
     primary_protocols,
     score_curves,
     with_primary,
 )
+from layerwise.tables.dependence import constant
 from layerwise.tables.labelled import LabelledSamples
+from layerwise.tables.multiplicity import q_values
 from layerwise.tables.outcomes import TaskItems
+from layerwise.tables.task_bootstrap import MIN_TASKS_INTERVAL
 
 Array = NDArray[np.float64]
 Directions = Mapping[str, Mapping[str, Mapping[str, str | None]]]
 
 COLUMNS = (
     "model", "readout", "protocol", "selector", "metric", "variant", "recipe", "parameters", "direction", "metric_text",
-    "n_tasks", "score", "regret", "picked_layer", "picked_depth", "gain_over_last", "gain_low", "gain_high",
-    "undefined",
+    "n_tasks", "n_others", "score", "regret", "picked_layer", "picked_depth", "gain_over_last", "gain_low", "gain_high",
+    "p_gain", "q_gain", "undefined", "flag",
 )  # fmt: skip
 
 MIN_SHARE = 0.75  # a selector that covers fewer of the tasks would take the others' tasks away; it is left out instead
-MIN_TASKS_INTERVAL = 8
 LABELS = (16, 32, 64, 128)
+FAMILY = ("model", "readout", "protocol")  # the tests that q_gain counts as one search
+
+
+FAULTS = {
+    "undefined at every layer": "",
+    "constant": ": it is the same at every layer",
+    "saturated": ": its spread over layers is too small to select by",
+}
 
 
 @dataclass
@@ -49,6 +60,7 @@ class _Selector:
     undefined: str = ""
     scored: pd.Series | None = None  # per task, where the score is not taken on all items
     single: bool = True  # False where no one layer is picked
+    n_others: int | None = None  # tasks or models whose mean picked the layer
 
 
 def layer_selection(
@@ -80,7 +92,10 @@ def layer_selection(
         the mean of the other tasks), other_models (best depth of the mean of the other models; revisions of the same
         model do not count as others) and labels_16 ... labels_128 (chosen on that many labelled items, scored on the
         rest, mean over draws). ``score``: mean over tasks; ``regret``: oracle - score; ``picked_layer``: the most
-        frequent pick; ``gain_over_last`` with a 95 % t interval paired over tasks, none below 8 tasks.
+        frequent pick; ``gain_over_last`` with a 95 % t interval paired over tasks, none below 8 tasks, where ``p_gain``
+        is the p-value of the paired t test and ``q_gain`` that of Benjamini and Hochberg over all selectors of one
+        model, readout and protocol (but last). ``n_tasks``: tasks of every mean in the row; ``n_others``: the other
+        tasks or models whose mean picked the layer. ``flag``: few layers, and how many tasks were left out.
         Pooled metrics select for their own readout; metrics with a recipe for every readout.
 
     Raises:
@@ -99,9 +114,11 @@ def layer_selection(
         selectors += _label_selectors(key, frame.loc[tasks], labelled)
         shared = _shared(tasks, selectors)
         selectors += _baselines(key, frame, shared, all_scores)
-        rows += _rows(key, frame.loc[shared], selectors)
+        flag = "; ".join([*few_layers(frame.shape[1]), *_left_out(len(frame), len(shared))])
+        rows += [row | {"flag": flag} for row in _rows(key, frame.loc[shared], selectors)]
     table = pd.DataFrame(rows, columns=[*COLUMNS])
-    return table.astype({"n_tasks": "Int64", "picked_layer": "Int64"}).reset_index(drop=True)
+    table = table.assign(q_gain=q_values(table, "p_gain", FAMILY))
+    return table.astype(dict.fromkeys(("n_tasks", "n_others", "picked_layer"), "Int64")).reset_index(drop=True)
 
 
 def build(
@@ -147,22 +164,40 @@ def _metric_selectors(
 
 def _selectable(curves: MetricCurves, tasks: Sequence[str], corpora: Sequence[str]) -> tuple[str, pd.DataFrame, str]:
     """Which text a metric is read on, its curves there, and why it cannot be used (or "")."""
-    own = curves.own.reindex([task for task in tasks if task in curves.own.index])
-    usable = own[own.notna().any(axis=1).to_numpy() & ~own.index.isin(curves.saturated)]
+    there = [task for task in tasks if task in curves.own.index]
+    faults = [_fault(curve, task in curves.saturated) for task, curve in zip(there, curves.on(OWN, there), strict=True)]
+    usable = [task for task, fault in zip(there, faults, strict=True) if not fault]
     if len(usable) >= MIN_SHARE * len(tasks):
-        return OWN, usable, ""
+        return OWN, _frame(curves.on(OWN, usable), usable), ""
+    nothing = _frame(np.empty((0, curves.own.shape[1])), [])
     corpus = next((name for name in corpora if name in curves.corpora.index), None)
     if corpus is not None:
-        frame = curves.on(corpus, tasks)
-        if corpus in curves.saturated:
-            return corpus, frame.iloc[:0], f"saturated on {corpus}: its spread over layers is too small to select by"
-        if frame.isna().all(axis=None):
-            return corpus, frame.iloc[:0], f"undefined at every layer on {corpus}"
-        return corpus, frame, ""
-    saturated = int(own.index.isin(curves.saturated).sum())
+        values = curves.on(corpus, tasks)
+        fault = _fault(values[0], corpus in curves.saturated)
+        return (corpus, nothing, f"{fault} on {corpus}{FAULTS[fault]}") if fault else (corpus, _frame(values, tasks), "")
+    counts = ", ".join(f"{faults.count(fault)} {fault}" for fault in FAULTS if fault in faults)
     reason = f"own curves on {len(usable)} of {len(tasks)} tasks, {MIN_SHARE:.0%} needed"
-    reason += f" ({saturated} saturated)" if saturated else ""
-    return OWN, usable.iloc[:0], reason + (f", and none on {', '.join(corpora)}" if corpora else "")
+    reason += f" ({counts})" if counts else ""
+    return OWN, nothing, reason + (f", and none on {', '.join(corpora)}" if corpora else "")
+
+
+def _fault(curve: Array, saturated: bool) -> str:
+    """Return why one curve (L + 1,) picks no layer, a key of ``FAULTS``, or ""."""
+    finite = curve[np.isfinite(curve)]
+    if not len(finite):
+        return "undefined at every layer"
+    return "constant" if constant(finite) else "saturated" if saturated else ""
+
+
+def _frame(values: Array, tasks: Sequence[str]) -> pd.DataFrame:
+    return pd.DataFrame(values, index=[*tasks], columns=range(values.shape[1]))
+
+
+def _left_out(every: int, kept: int) -> list[str]:
+    """Return the note on the tasks that a comparison leaves out, or nothing."""
+    if every == kept:
+        return []
+    return [f"{every - kept} of {every} tasks left out: not scored at every layer, or not covered by every selector"]
 
 
 def _label_selectors(key: ScoreKey, frame: pd.DataFrame, labelled: LabelledSamples) -> list[_Selector]:
@@ -199,22 +234,24 @@ def _baselines(
     yield _selector("oracle", scores, best_share(scores.to_numpy()))
     if n > 1:
         others = (scores.to_numpy().sum(axis=0) - scores.to_numpy()) / (n - 1)
-        yield _selector("other_tasks", scores, best_share(others))
+        yield _selector("other_tasks", scores, best_share(others), n_others=n - 1)
     else:
         yield _Selector("other_tasks", scores, undefined="one task, at least 2 needed")
-    profile = _other_models(key, width, shared, curves)
-    if profile is None:
+    profiles = _other_models(key, width, shared, curves)
+    if not profiles:
         yield _Selector("other_models", scores, undefined="no other model has scores on all these tasks")
     else:
-        yield _selector("other_models", scores, np.tile(best_share(profile), (n, 1)))
+        picks = np.tile(best_share(np.mean(profiles, axis=0)), (n, 1))
+        yield _selector("other_models", scores, picks, n_others=len(profiles))
 
 
-def _selector(name: str, scores: pd.DataFrame, picks: Array, single: bool = True) -> _Selector:
-    return _Selector(name, pd.DataFrame(picks, index=scores.index, columns=scores.columns), single=single)
+def _selector(name: str, scores: pd.DataFrame, picks: Array, single: bool = True, n_others: int | None = None) -> _Selector:
+    frame = pd.DataFrame(picks, index=scores.index, columns=scores.columns)
+    return _Selector(name, frame, single=single, n_others=n_others)
 
 
-def _other_models(key: ScoreKey, width: int, shared: list[str], curves: Mapping[ScoreKey, pd.DataFrame]) -> Array | None:
-    """Mean score of the other models at the depths of this model's layers (linear between their layers)."""
+def _other_models(key: ScoreKey, width: int, shared: list[str], curves: Mapping[ScoreKey, pd.DataFrame]) -> list[Array]:
+    """Mean scores over ``shared`` of every other model at the depths of this model's layers (linear between theirs)."""
     depths = np.linspace(0.0, 1.0, width)
     profiles = []
     for other, frame in curves.items():
@@ -222,7 +259,7 @@ def _other_models(key: ScoreKey, width: int, shared: list[str], curves: Mapping[
         if same or other[1:] != key[1:] or not shared or not set(shared) <= set(complete(frame)):
             continue
         profiles.append(np.interp(depths, np.linspace(0.0, 1.0, frame.shape[1]), frame.loc[shared].to_numpy().mean(axis=0)))
-    return np.mean(profiles, axis=0) if profiles else None
+    return profiles
 
 
 def _rows(key: ScoreKey, scores: pd.DataFrame, selectors: Sequence[_Selector]) -> Iterator[dict[str, Any]]:
@@ -237,7 +274,8 @@ def _rows(key: ScoreKey, scores: pd.DataFrame, selectors: Sequence[_Selector]) -
             continue
         picks = selector.picks.loc[scores.index].to_numpy()
         own = selector.scored.loc[scores.index].to_numpy() if selector.scored is not None else (picks * values).sum(axis=1)
-        row |= {"n_tasks": len(own), "score": own.mean(), "regret": (values.max(axis=1) - own).mean()}
+        row |= {"n_tasks": len(own), "n_others": selector.n_others}
+        row |= {"score": own.mean(), "regret": (values.max(axis=1) - own).mean()}
         if selector.single:
             layer = int(picks.sum(axis=0).argmax())
             row |= {"picked_layer": layer, "picked_depth": layer / (values.shape[1] - 1)}
@@ -247,6 +285,9 @@ def _rows(key: ScoreKey, scores: pd.DataFrame, selectors: Sequence[_Selector]) -
 def _paired_gain(gains: Array) -> dict[str, float]:
     result = {"gain_over_last": float(gains.mean())}
     if len(gains) >= MIN_TASKS_INTERVAL:
-        width = float(stdtrit(len(gains) - 1, 0.975) * gains.std(ddof=1) / np.sqrt(len(gains)))
+        error = float(gains.std(ddof=1) / np.sqrt(len(gains)))
+        width = float(stdtrit(len(gains) - 1, 0.975) * error)
         result |= {"gain_low": result["gain_over_last"] - width, "gain_high": result["gain_over_last"] + width}
+        if error > 0:  # "last" against itself is no test
+            result["p_gain"] = float(2 * stdtr(len(gains) - 1, -abs(result["gain_over_last"]) / error))
     return result

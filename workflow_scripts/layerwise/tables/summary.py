@@ -1,6 +1,6 @@
-"""layer_summary.csv: the last layer, the best layer, and what choosing it is worth; and the table a run ends with."""
+"""layer_summary.csv: the last layer, the best layer, and what choosing it is worth."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from layerwise.tables.curves import (
     PRIMARY,
     ScoreKey,
     complete,
+    few_layers,
     primary_protocols,
     score_curves,
     task_types,
@@ -19,12 +20,13 @@ from layerwise.tables.curves import (
 from layerwise.tables.outcomes import TaskItems
 
 Items = Mapping[tuple[str, str], TaskItems]
+Baselines = Sequence[tuple[str, str, str, float]]  # (baseline, task, protocol, score)
 
 ALL = "all"
 COLUMNS = (
     "model", "task", "type", "protocol", "readout", "n_tasks", "n_items", "n_layers", "last", "best", "best_layer",
     "best_depth", "oracle", "tasks_won_by_last", "gain", "gain_cross_fitted", "gain_low", "gain_high", "gain_unit",
-    "best_baseline", "baseline_score",
+    "best_baseline", "baseline_score", "flag",
 )  # fmt: skip
 
 _INTEGERS = ("n_tasks", "n_items", "n_layers", "best_layer", "tasks_won_by_last")
@@ -50,10 +52,13 @@ def layer_summary(scores: pd.DataFrame, items: Items | None = None, seed: int = 
           no outcomes, the layer is chosen on half of the tasks and scored on the other half: gain_unit "tasks", a range
           only from 8 tasks. NaN where neither is possible, or the outcomes are of another protocol.
         - best_baseline, baseline_score: the best baseline under the same protocol (for "all": over the same tasks).
+        - flag: few layers; and which of its own tasks the row "all" leaves out because another model or readout lacks
+          them. Where no task is common to all that are compared, the row has n_tasks 0 and no numbers.
     """
     real = with_primary(scores)
     curves, types, primary = score_curves(real), task_types(real), primary_protocols(real)
-    baselines = real[real["baseline"] != ""]
+    found = real[real["baseline"] != ""].dropna(subset="score")
+    baselines = list(zip(found["baseline"], found["task"], found["protocol"], found["score"], strict=True))
     halves = _Halves(items if items is not None else {}, primary, seed)
     shared = _shared_tasks(curves)
     rows = []
@@ -61,10 +66,7 @@ def layer_summary(scores: pd.DataFrame, items: Items | None = None, seed: int = 
         if key.protocol != PRIMARY:
             for task in complete(frame):
                 rows.append(_row(key, frame.loc[[task]], task, types[task], halves, baselines))
-        tasks = shared[key]
-        if tasks:
-            kinds = sorted({types[task] for task in tasks})
-            rows.append(_row(key, frame.loc[tasks], ALL, kinds[0] if len(kinds) == 1 else ALL, halves, baselines))
+        rows += _whole(key, frame, shared[key], types, halves, baselines)
     table = pd.DataFrame(rows, columns=[*COLUMNS])
     table[[*_INTEGERS]] = table[[*_INTEGERS]].astype("Int64")
     table["whole"] = table["task"] == ALL
@@ -77,28 +79,6 @@ def build(
 ) -> pd.DataFrame:
     """Build layer_summary.csv for the rule, which hands the same arguments to every table."""
     return layer_summary(scores, items, seed)
-
-
-def closing_table(summary: pd.DataFrame, readout: str = "") -> str:
-    """Write the summary as a plain-text table of at most 100 columns, scores in points (100 times the score).
-
-    Args:
-        summary: from ``layer_summary``.
-        readout: which readout to show; empty: ``mean`` if there, else the alphabetically first.
-
-    Returns:
-        One line per model and task (its primary protocol) and one per model for all tasks; no trailing newline.
-    """
-    names = sorted(set(summary["readout"]))
-    readout = readout or ("mean" if "mean" in names else names[0] if names else "")
-    rows = summary[summary["readout"] == readout]
-    primary = primary_protocols(rows[rows["task"] != ALL])
-    wanted = rows["task"].map({**primary, ALL: PRIMARY}) == rows["protocol"]
-    head = ("model", "task", "layer", "best", "last", "gain over last", "best baseline")
-    lines = [f"Best layer of readout '{readout}', in points; the gain is cross-fitted, with its 95 % interval"]
-    lines += [_line(head), "-" * 100]
-    lines += [_line(_cells(row)) for row in rows[wanted].to_dict("records")]
-    return "\n".join(lines)
 
 
 class _Halves:
@@ -143,9 +123,25 @@ def _shared_tasks(curves: Mapping[ScoreKey, pd.DataFrame]) -> dict[ScoreKey, lis
     return shared
 
 
-def _row(
-    key: ScoreKey, frame: pd.DataFrame, task: str, kind: str, halves: _Halves, baselines: pd.DataFrame
-) -> dict[str, Any]:
+def _whole(
+    key: ScoreKey, frame: pd.DataFrame, tasks: list[str], types: Mapping[str, str], halves: _Halves, baselines: Baselines
+) -> list[dict[str, Any]]:
+    """The row of the mean over ``tasks``, which says what it leaves out; none where no task is complete."""
+    own = complete(frame)
+    if not own:
+        return []
+    kinds = sorted({types[task] for task in tasks or own})
+    kind = kinds[0] if len(kinds) == 1 else ALL
+    absent = [task for task in own if task not in tasks]
+    note = f"left out, not scored by all that are compared: {', '.join(absent)}" if absent else ""
+    if not tasks:
+        row = {"model": key.model, "task": ALL, "type": kind, "protocol": key.protocol, "readout": key.readout}
+        return [row | {"n_tasks": 0, "n_layers": frame.shape[1] - 1, "flag": note}]
+    row = _row(key, frame.loc[tasks], ALL, kind, halves, baselines)
+    return [row | {"flag": "; ".join(part for part in (row["flag"], note) if part)}]
+
+
+def _row(key: ScoreKey, frame: pd.DataFrame, task: str, kind: str, halves: _Halves, baselines: Baselines) -> dict[str, Any]:
     scores = frame.to_numpy()
     mean, last_layer = scores.mean(axis=0), len(frame.columns) - 1
     best = int(mean.argmax())
@@ -171,6 +167,7 @@ def _row(
         "gain_unit": unit,
         "best_baseline": baseline,
         "baseline_score": baseline_score,
+        "flag": "; ".join(few_layers(len(frame.columns))),
     }
 
 
@@ -189,34 +186,12 @@ def _gain(key: ScoreKey, frame: pd.DataFrame, halves: _Halves) -> tuple[int, tup
     return n_items, (float("nan"),) * 3, ""
 
 
-def _best_baseline(
-    key: ScoreKey, tasks: list[str], primary: Mapping[str, str], baselines: pd.DataFrame
-) -> tuple[str, float]:
+def _best_baseline(key: ScoreKey, tasks: list[str], primary: Mapping[str, str], baselines: Baselines) -> tuple[str, float]:
     protocols = {task: primary[task] if key.protocol == PRIMARY else key.protocol for task in tasks}
-    rows = baselines[baselines["task"].map(protocols) == baselines["protocol"]].dropna(subset="score")
-    means = {
-        str(name): float(group["score"].mean())
-        for name, group in rows.groupby("baseline")
-        if set(group["task"]) == set(tasks)
-    }
+    scores: dict[str, dict[str, float]] = {}
+    for name, task, protocol, score in baselines:
+        if protocols.get(task) == protocol:
+            scores.setdefault(name, {})[task] = score
+    means = {name: float(np.mean([*found.values()])) for name, found in sorted(scores.items()) if len(found) == len(tasks)}
     best = max(means, key=lambda name: means[name], default="")
     return best, means.get(best, float("nan"))
-
-
-def _cells(row: Mapping[Any, Any]) -> tuple[str, ...]:
-    gain = [row["gain_cross_fitted"], row["gain_low"], row["gain_high"]]
-    gains = "-" if np.isnan(gain[0]) else "{:+.1f} [{:+.1f}, {:+.1f}]".format(*(100 * value for value in gain))
-    task = f"all ({row['n_tasks']} tasks)" if row["task"] == ALL else row["task"]
-    score = row["baseline_score"]
-    baseline = "-" if np.isnan(score) else f"{row['best_baseline']} {100 * score:.1f}"
-    layer = f"{row['best_layer']}/{row['n_layers']}"
-    return str(row["model"]), str(task), layer, f"{100 * row['best']:.1f}", f"{100 * row['last']:.1f}", gains, baseline
-
-
-def _line(cells: Iterable[str]) -> str:
-    widths = (20, 22, 7, 5, 5, 20, 15)
-    aligned = "<<>>><<"
-    parts = []
-    for cell, width, side in zip(cells, widths, aligned, strict=True):
-        parts.append(f"{cell if len(cell) <= width else cell[: width - 1] + '…':{side}{width}}")
-    return " ".join(parts).rstrip()
