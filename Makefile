@@ -10,7 +10,7 @@ RUN := $(VENV)/bin/python
 # Paths stay relative, so that a checkout in a folder with spaces works.
 STAMP := $(VENV)/.installed
 
-.PHONY: demo run test lint install answer report published bench clean
+.PHONY: demo run test lint install answer report mteb published miniatures bench plan clean
 
 demo: run report answer
 
@@ -33,9 +33,23 @@ report: $(STAMP)
 answer: $(STAMP)
 	$(RUN) tools/answer.py
 
+# All task scores in mteb's own result format, in results/mteb.
+mteb: $(STAMP)
+	$(RUN) tools/mteb_results.py results/tasks/*
+
 # The study's published numbers: DIR is the folder, MODEL pairs ours with theirs (MODEL=pythia-410m=Pythia/410m/main).
 published: $(STAMP)
 	$(RUN) tools/published.py "$(DIR)" $(MODEL)
+
+# Seven small models trained here, read at every checkpoint; ten minutes on two cores. Its tables take the place of the demo's.
+miniatures: $(STAMP)
+	$(RUN) tools/run.py --cores $(CORES) --configfile configs/miniatures.yaml $(ARGS)
+	$(RUN) -m snakemake --configfile configs/miniatures.yaml --report results/report.html
+	$(RUN) tools/miniatures.py
+
+# What a study will cost, before it runs; refuses where the disk cannot hold it (CONFIG=configs/scale.yaml for a preset).
+plan: $(STAMP)
+	$(RUN) tools/plan.py $(CONFIG)
 
 # What reading every layer costs over the bare forward pass (paired in one run; about ten minutes).
 bench: $(STAMP)

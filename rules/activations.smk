@@ -12,13 +12,26 @@ rule extract_activations:
         "results/logs/extract_activations/{model}/{dataset}.log",
     benchmark:
         "results/benchmarks/extract_activations/{model}/{dataset}.tsv"
+    wildcard_constraints:
+        dataset=one_of(name for name in PLANS if name not in TEMPORARY),
     priority: 1
     conda:
         ENVIRONMENT
     threads: extraction_threads
+    resources:
+        mem_mb=extraction_memory,
+        runtime=extraction_minutes,
+        gpu=model_gpus,
     params:
         model=extraction_model,
         collect=extraction_collect,
         code=extraction_code,
     script:
         "../workflow_scripts/extract_activations.py"
+
+
+use rule extract_activations as extract_task_activations with:
+    output:
+        temp("results/activations/{model}/{dataset}.h5"),
+    wildcard_constraints:
+        dataset=one_of(TEMPORARY),

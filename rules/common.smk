@@ -11,8 +11,10 @@ if " " in sys.executable and not sys.executable.startswith("'"):
         sys.executable
     )  # Snakemake runs scripts with it and leaves it unquoted
 
+from layerwise.checkpoints import earlier, finals
 from layerwise.config import load_study
 from layerwise.config_reading import check_files
+from layerwise.config_training import training_runs
 from layerwise.errors import LayerwiseError
 from layerwise.metrics.cases import plan as check_parameters
 from layerwise.metrics.registry import load_metric
@@ -20,7 +22,7 @@ from layerwise.models.registry import LOADERS
 from layerwise.plan import dataset_plans, looked_up, metric_cells, runs
 from layerwise.provenance import code_digest
 from layerwise.tables.registry import TABLES as TABLE_MODULES
-from layerwise.tasks.registry import KINDS
+from layerwise.tasks.registry import KINDS, SOURCES
 from snakemake.exceptions import WorkflowError
 
 ADAPTERS = Path(workflow.basedir) / "workflow_scripts"
@@ -29,7 +31,7 @@ TABLES = list(TABLE_MODULES)
 
 
 def checked_study():
-    """Return the study, its dataset plans and its metric cells, or stop with one sentence."""
+    """Return the study, its dataset plans, training runs and metric cells, or stop with one sentence."""
     try:
         check_files(workflow.configfiles)
         study = load_study(config)
@@ -37,15 +39,17 @@ def checked_study():
         specs = {entry.name: load_metric(entry.name).SPEC for entry in study.metrics}
         for entry in study.metrics:
             check_parameters(specs[entry.name], entry.parameters)
-        return study, plans, *metric_cells(study, plans, specs)
+        trained = training_runs(study.models, plans)
+        return study, plans, trained, *metric_cells(study, plans, specs)
     except LayerwiseError as error:
         raise WorkflowError(str(error)) from None
 
 
-STUDY, PLANS, CELLS, ABSENT = checked_study()
+STUDY, PLANS, RUNS, CELLS, ABSENT = checked_study()
 MODELS = {entry.name: entry for entry in STUDY.models}
 TASKS = {entry.name: entry for entry in STUDY.tasks}
 METRICS = {entry.name: entry for entry in STUDY.metrics}
+FINAL = finals(MODELS)
 METRIC_CELLS = [
     (model, dataset, metric)
     for model, entry in MODELS.items()
@@ -108,11 +112,13 @@ def figure_names():
         if metric in {name for _, name in CELLS}
     ]
     names += ["valley"] if "prompt_entropy" in METRICS else []
+    sinks = {"sink_norm_ratio", "sink_variance_share"}
+    names += ["sink"] if sinks & {name for _, name in CELLS} else []
     names += ["released"] if METRICS else []
-    names += ["scores", "gains"] if TASKS else []
-    names += (
-        ["metric_vs_score", "correlations", "selection"] if TASKS and METRICS else []
-    )
+    names += ["scores", "depth_profile", "best_layers", "gains"] if TASKS else []
+    against = ["metric_vs_score", "correlations", "correlation_matrix", "selection"]
+    names += against if TASKS and METRICS else []
+    names += [f"dynamics~{run}" for run in traced_runs()]
     return names + figures_of_models()
 
 
@@ -124,7 +130,9 @@ def final_targets():
         for name in figure_names()
         for kind in ("pdf", "png")
     ]
-    return [f"results/tables/{name}.csv" for name in tables] + figures
+    tables += ["training_dynamics"] if traced_runs() else []
+    exports = [f"results/export/{entry.name}/manifest.json" for entry in STUDY.export]
+    return [f"results/tables/{name}.csv" for name in tables] + figures + exports
 
 
 include: "common/models.smk"
@@ -132,5 +140,7 @@ include: "common/data.smk"
 include: "common/activations.smk"
 include: "common/metrics.smk"
 include: "common/tasks.smk"
+include: "common/resources.smk"
 include: "common/tables.smk"
 include: "common/figures.smk"
+include: "common/export.smk"

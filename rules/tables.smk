@@ -45,3 +45,25 @@ rule build_table:
         code=table_code,
     script:
         "../workflow_scripts/build_table.py"
+
+
+rule trace_training:
+    input:
+        metrics="results/tables/metrics.csv",
+        scores="results/tables/scores.csv",
+        similarities=similarity_files(),
+        trainings=training_files(),
+    output:
+        "results/tables/training_dynamics.csv",
+    log:
+        "results/logs/trace_training.log",
+    benchmark:
+        "results/benchmarks/trace_training.tsv"
+    conda:
+        ENVIRONMENT
+    threads: 1
+    params:
+        headline_readout=STUDY.headline_readout,
+        code=adapter_digest("trace_training"),
+    script:
+        "../workflow_scripts/trace_training.py"

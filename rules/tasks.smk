@@ -3,7 +3,7 @@
 
 rule prepare_task:
     input:
-        samples=task_samples,
+        unpack(task_parent),
     output:
         samples="results/data/{task}/samples.parquet",
         pairs="results/data/{task}/pairs.parquet",
@@ -22,6 +22,7 @@ rule prepare_task:
     threads: 1
     params:
         options=task_options,
+        source=task_source,
         code=prepare_code,
     script:
         "../workflow_scripts/prepare_task.py"
@@ -42,6 +43,9 @@ rule score_task:
     conda:
         ENVIRONMENT
     threads: 1
+    resources:
+        mem_mb=scoring_memory,
+        runtime=scoring_minutes,
     params:
         seed=STUDY.seed,
         code=score_code,
@@ -67,6 +71,10 @@ rule probe_attention:
     conda:
         ENVIRONMENT
     threads: extraction_threads
+    resources:
+        mem_mb=probe_memory,
+        runtime=probe_minutes,
+        gpu=model_gpus,
     params:
         model=probe_model,
         code=probe_code,

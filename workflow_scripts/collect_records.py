@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from layerwise.atomic import atomic_path
 from layerwise.progress import rule_log
-from layerwise.tables.collect import metrics_table, scores_table
+from layerwise.tables.collect import metrics_table, scores_table, without_outcomes
 from layerwise.tables.missing import missing_table
 
 if TYPE_CHECKING:
@@ -16,7 +16,8 @@ def main(outputs: dict[str, str], records: dict[str, list[str]], expected: list[
     """Write the tables named in ``outputs`` from the JSON ``records``."""
     metrics = metrics_table(records["metrics"])
     scores = scores_table(records["tasks"], records["baselines"])
-    tables = {"metrics": metrics, "scores": scores, "missing": missing_table(metrics, scores, expected)}
+    gaps = without_outcomes(records["tasks"])
+    tables = {"metrics": metrics, "scores": scores, "missing": missing_table(metrics, scores, expected, gaps)}
     for name, table in tables.items():
         write_csv(table, outputs[name])
 

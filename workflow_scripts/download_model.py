@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from snakemake.iocontainers import snakemake
 
 
-def main(manifest: str, name: str, source: dict[str, Any], twin: str | None, loader: str) -> None:
-    """Download model ``name`` from ``source``, or draw the weights of the untrained twin of the one in ``twin``."""
-    download(Path(manifest), name, source, Path(twin) if twin else None, loader)
+def main(manifest: str, name: str, source: dict[str, Any], parent: str | None, loader: str) -> None:
+    """Download model ``name`` from ``source``, or make it of ``parent``: the model it is a twin of, or its training run."""
+    download(Path(manifest), name, source, Path(parent) if parent else None, loader)
 
 
 if "snakemake" in globals():
@@ -21,6 +21,6 @@ if "snakemake" in globals():
             snakemake.output[0],
             snakemake.wildcards.model,
             snakemake.params.source,
-            snakemake.input.get("like"),
+            snakemake.input.get("parent"),
             snakemake.params.loader,
         )

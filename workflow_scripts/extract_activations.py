@@ -32,6 +32,7 @@ def main(output: str, inputs: dict[str, str], model: dict[str, Any], collect: di
         dataset_digest=dataset["digest"],
         readouts=collect["readouts"],
         recipes=collect["recipes"],
+        taps=collect["taps"],
         provenance=provenance(collect["code"], None, "torch", "transformers"),
         batch_tokens=model["batch_tokens"],
         storage=collect["storage"],

@@ -1,5 +1,16 @@
 """What the rules of stage activations ask: named input and param functions."""
 
+# Datasets whose activation files are removed once their task is scored.
+TEMPORARY = (
+    []
+    if STUDY.keep_task_activations
+    else [
+        name
+        for name, plan in PLANS.items()
+        if plan.task == name and plan.modality == "text"
+    ]
+)
+
 
 def extraction_model(wildcards):
     """Return the config's entry of a model, without what does not change its activations."""
@@ -16,6 +27,7 @@ def extraction_collect(wildcards):
             else []
         ),
         "recipes": list(STUDY.recipes) if "tokens" in wanted else [],
+        "taps": PLANS[wildcards.dataset].taps,
         "storage": STUDY.storage,
         "compression": STUDY.compression,
     }

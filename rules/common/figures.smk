@@ -1,31 +1,43 @@
 """What the rules of stage figures ask: named input and param functions."""
 
+from layerwise.checkpoints import checkpoint
 from layerwise.figures.registry import OF_ONE_MODEL, SEPARATOR, resolve
 from layerwise.metrics.cases import COMMON
 
 CAPTIONS = Path(workflow.basedir) / "rules" / "captions"
-TRAINED = [name for name, entry in MODELS.items() if not entry.source.random]
+EARLIER = earlier(MODELS)
+TRAINED = [
+    name
+    for name, entry in MODELS.items()
+    if not entry.source.random and name not in EARLIER
+]
 TWINS = {
     entry.source.random.like: name
     for name, entry in reversed(MODELS.items())
     if entry.source.random
 }
-OF_METRICS = ("metric", "valley", "released", "model_metrics")
+OF_METRICS = ("metric", "valley", "sink", "released", "model_metrics")
+OF_CORPUS = ("valley", "sink", "released")
 
 
 def figures_of_models():
-    """Return the figures of each trained model that has tasks or metrics, such as scores~minilm-l6."""
+    """Return the figures of each trained model that has tasks or metrics, such as scores~minilm-l6.
+
+    Of a training run these show the last checkpoint; dynamics~RUN shows all of them.
+    """
     cells = {"scores": TASK_CELLS, "metrics": METRIC_CELLS}
     return [
         f"{kind}{SEPARATOR}{model}"
         for model in TRAINED
-        for kind in OF_ONE_MODEL
+        for kind in cells
         if model in {cell[0] for cell in cells[kind]}
     ]
 
 
 def figure_tables(wildcards):
     """Return the tables this study has, by name."""
+    if resolve(wildcards.figure)[0] == "dynamics":
+        return {"training_dynamics": "results/tables/training_dynamics.csv"}
     present = ["metrics", "scores", *(TABLES if TASKS else [])]
     return {name: f"results/tables/{name}.csv" for name in present}
 
@@ -35,8 +47,10 @@ def figure_options(wildcards):
     figure, own = resolve(wildcards.figure)
     dataset = {"dataset": STUDY.headline_dataset}
     headline = {"headline_readout": STUDY.headline_readout}
-    if figure in ("valley", "released"):
+    if figure in OF_CORPUS:
         return dataset
+    if figure == "dynamics":
+        return headline | dataset
     twin = {"twin": TWINS.get(own.get("model"), "")}
     return headline | {
         "model_scores": twin,
@@ -53,7 +67,8 @@ def figure_section(wildcards):
     """Return the section of the report a figure belongs to; the report sorts them by name."""
     figure, own = resolve(wildcards.figure)
     if "model" in own:
-        return f"Model {own['model']}"
+        point = checkpoint(own["model"])
+        return f"Model {point.run if point else own['model']}"
     return "Metrics" if figure in OF_METRICS else "Answers"
 
 
@@ -81,7 +96,7 @@ def caption_facts(figure, own):
     """Return sentences on the readouts, recipes, null and twin that the config asks for."""
     readouts = ", ".join(entry.name for entry in STUDY.readouts)
     facts = []
-    if figure not in ("valley", "released"):
+    if figure not in OF_CORPUS:
         facts += [f"Readouts: {readouts}; headline: {STUDY.headline_readout}."]
     if figure in OF_METRICS:
         drawn = {own["metric"]} if "metric" in own else set(METRICS)
@@ -93,7 +108,7 @@ def caption_facts(figure, own):
         counts = " or ".join(map(str, sorted(draws)))
         facts += [f"Recipes: {', '.join(STUDY.recipes)}."]
         facts += [f"Null: the mean over {counts} Gaussian draws."]
-    if "model" in own:
+    if "model" in own and figure != "dynamics":
         twin = TWINS.get(own["model"])
         cells = METRIC_CELLS if figure in OF_METRICS else TASK_CELLS
         facts += [

@@ -12,6 +12,12 @@ def task_samples(wildcards):
     return f"results/data/{TASKS[wildcards.task].dataset}/samples.parquet"
 
 
+def task_parent(wildcards):
+    """Return the samples a task is drawn from, if it is drawn from a dataset."""
+    drawn = TASKS[wildcards.task].dataset is not None
+    return {"samples": task_samples(wildcards)} if drawn else {}
+
+
 def task_activations(wildcards):
     """Return the activation file in which a task looks its texts or images up."""
     return (
@@ -20,10 +26,16 @@ def task_activations(wildcards):
 
 
 def task_options(wildcards):
-    """Return the config's entry of a task."""
+    """Return the config's entry of a task, with the digests of its own files."""
     entry = TASKS[wildcards.task]
     others = set() if entry.type == ATTENTION_PROBE else set(PROBE_DEFAULTS)
-    return entry.model_dump(exclude={"name", *others})
+    options = entry.model_dump(exclude={"name", *others})
+    return options | {"digests": entry.file_digests} if entry.file_digests else options
+
+
+def task_source(wildcards):
+    """Return where the rows of a task come from."""
+    return TASKS[wildcards.task].source
 
 
 def kind_file(wildcards):
@@ -32,8 +44,9 @@ def kind_file(wildcards):
 
 
 def prepare_code(wildcards):
-    """Return the digest of the code that prepares this type of task."""
-    return adapter_digest("prepare_task", kind_file(wildcards))
+    """Return the digest of the code that prepares this type of task, from where it comes."""
+    source = module_file(SOURCES[task_source(wildcards)])
+    return adapter_digest("prepare_task", kind_file(wildcards), source)
 
 
 def score_code(wildcards):

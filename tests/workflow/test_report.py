@@ -15,7 +15,16 @@ FLAGS = (
     "--disable-component-update --disable-sync"
 ).split()
 SECTIONS = {
-    "Answers": {"scores", "gains", "metric_vs_score", "correlations", "selection"},
+    "Answers": {
+        "depth_profile",
+        "best_layers",
+        "correlation_matrix",
+        "scores",
+        "gains",
+        "metric_vs_score",
+        "correlations",
+        "selection",
+    },
     "Metrics": {"metric_prompt_entropy", "metric_curvature", "metric_lidar", "metric_dime", "valley", "released"},
     "Model neox": {"scores~neox", "metrics~neox"},
     "Model bert": {"scores~bert", "metrics~bert"},

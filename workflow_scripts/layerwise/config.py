@@ -5,21 +5,31 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
-from layerwise.config_models import ModelSource, Name, Revision, Seed, Text, expand_revisions
-from layerwise.config_probe import ATTENTION_PROBE, ProbeKeys
+from layerwise.config_export import ExportEntry, check_exports
+from layerwise.config_models import ModelSource, Name, Repository, Revision, Seed, Text, expand_revisions
+from layerwise.config_probe import ATTENTION_PROBE
 from layerwise.config_reading import CLOSED, sentence
+from layerwise.config_tasks import Count, TaskEntry
 from layerwise.errors import ConfigError
 from layerwise.packages import file_digest, folder_digest
 
 NAME_PATTERN = r"^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._@-]{0,99}\Z"
 WINDOWS_DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{i}" for port in ("com", "lpt") for i in range(1, 10))}
-Count = Annotated[int, Field(ge=1, strict=True)]
 Recipe = Literal["raw", "centre_unit", "centre_unit_skip_first", "unit", "unit_skip_first"]
 Collected = Literal["readouts", "tokens"]
+Tap = Literal["residual", "attention_norm", "attention", "attention_residual", "mlp"]
+
+
+def in_block_order(taps: list[str]) -> list[str]:
+    """Return the taps once each, in the order of ``Tap``; the residual stream is always read."""
+    return [tap for tap in get_args(Tap) if tap in ("residual", *taps)]
+
+
+Taps = Annotated[list[Tap], AfterValidator(in_block_order)]
 
 
 class Closed(BaseModel):
@@ -67,6 +77,19 @@ class TableSource(Closed):
     id: str | None = None
 
 
+class HubTableSource(Closed):
+    """Files of a Hugging Face hub dataset at one commit; rows can be cut and filtered as the study did with WikiText."""
+
+    repository: Repository
+    revision: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
+    files: Annotated[list[Text], Field(min_length=1)]
+    text: str = "text"
+    id: str | None = None
+    first: Count | None = None
+    minimum_characters: Annotated[int, Field(ge=0, strict=True)] = 0
+    drop_headings: bool = False
+
+
 class BibleSource(Closed):
     """Verses of two translations, aligned: column ``text`` from one package, ``paraphrase`` from the other."""
 
@@ -110,6 +133,7 @@ class DatasetSource(Closed):
     """Where samples come from: exactly one kind."""
 
     table: TableSource | None = None
+    hub_table: HubTableSource | None = None
     bible: BibleSource | None = None
     lee: LeeSource | None = None
     reviews: ReviewsSource | None = None
@@ -155,6 +179,7 @@ class Derivation(Closed):
     sample: Count | None = None
     seed: Seed = 0
     collect: list[Collected] = ["readouts"]
+    taps: Taps = ["residual"]
     metrics: list[str] | None = None
 
 
@@ -165,55 +190,9 @@ class DatasetEntry(Closed):
     source: DatasetSource
     sample: Sampling | None = None
     collect: list[Collected] = ["readouts", "tokens"]
+    taps: Taps = ["residual"]
     derive: list[Derivation] = []
     metrics: list[str] | None = None
-
-
-class TaskEntry(ProbeKeys):
-    """One task on the samples of a dataset, evaluated by mteb's own evaluator of its type, or by probes on images."""
-
-    name: Name
-    type: Literal["classification", "clustering", "pair_classification", "sts", "image_classification", "attention_probe"]
-    dataset: str
-    label: str | None = None
-    group: str | None = None
-    train: Count | None = None
-    test: Count = 300
-    classes: Count | None = None
-    pairs: Literal["next", "same", "scored"] | None = None
-    pool: Annotated[int, Field(ge=20, strict=True)] | None = None
-    folds: Annotated[int, Field(ge=2, le=20, strict=True)] | None = None
-    n_experiments: Count = 3
-    samples_per_label: Count = 16
-    sample: Annotated[int, Field(ge=0, strict=True)] = 1000
-    seed: Seed = 0
-
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
-        needed = {
-            "classification": ("label", "train"),
-            "image_classification": ("label", "train"),
-            "attention_probe": ("label", "train"),
-            "clustering": ("label",),
-            "pair_classification": ("pairs", "group"),
-            "sts": ("pairs",),
-        }[self.type]
-        absent = [key for key in needed if getattr(self, key) is None]
-        if absent:
-            kind = f"{'an' if self.type[0] in 'ai' else 'a'} {self.type} task"
-            raise ValueError(f"{kind} needs {' and '.join(repr(key) for key in absent)}")
-        kinds = {"pair_classification": ("next", "same"), "sts": ("scored",)}.get(self.type, (None,))
-        if self.pairs not in kinds:
-            allowed = " or ".join(f"'pairs: {kind}'" for kind in kinds if kind)
-            raise ValueError(f"a {self.type} task takes {allowed or 'no pairs'}")
-        if self.pairs == "same" and self.label is None:
-            raise ValueError("'pairs: same' needs 'label'")
-        return self
-
-    @property
-    def modality(self) -> str:
-        """What its samples are: "text" or "image"."""
-        return "image" if self.type in ("image_classification", ATTENTION_PROBE) else "text"
 
 
 class ReadoutEntry(Closed):
@@ -260,12 +239,14 @@ class Study(Closed):
     metrics: list[MetricEntry] = []
     task_metrics: list[str] = []
     task_views: Derivation | None = None
+    keep_task_activations: bool = True
     storage: Literal["float32", "float16"] = "float32"
     compression: Literal["gzip", "lzf"] | None = None
+    export: list[ExportEntry] = []
 
     @model_validator(mode="after")
     def _names(self) -> Self:
-        for kind in ("models", "datasets", "tasks", "readouts", "metrics"):
+        for kind in ("models", "datasets", "tasks", "readouts", "metrics", "export"):
             _check_names(kind, [entry.name for entry in getattr(self, kind)])
         both = {d.name.casefold() for d in self.datasets} & {t.name.casefold() for t in self.tasks}
         if both:
@@ -303,12 +284,14 @@ class Study(Closed):
             for metric in (name for names in wanted for name in names or []):
                 _check_known(f"dataset {dataset.name!r}: 'metrics'", metric, metrics)
         for task in self.tasks:
-            _check_known(f"task {task.name!r}: 'dataset'", task.dataset, datasets)
+            if task.dataset is not None:
+                _check_known(f"task {task.name!r}: 'dataset'", task.dataset, datasets)
             if task.type == ATTENTION_PROBE and "attention" in [r.name for r in self.readouts]:
                 raise ValueError(f"readout 'attention' has the name that the scores of task {task.name!r} go by; rename it")
         for metric in self.task_metrics:
             _check_known("'task_metrics'", metric, metrics)
         _check_known("'headline_readout'", self.headline_readout, [r.name for r in self.readouts])
+        check_exports(self.export, self)
         return self
 
 

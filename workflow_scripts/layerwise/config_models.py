@@ -6,6 +6,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
 
 from layerwise.config_reading import CLOSED
+from layerwise.config_training import TrainSource, expand_checkpoints
 from layerwise.errors import ConfigError
 
 Name = Annotated[str, StringConstraints(strict=True)]
@@ -62,7 +63,7 @@ class AdapterSource(_Closed):
 
 
 class ModelSource(_Closed):
-    """Where a model comes from: exactly one of ``path``, ``hub``, ``package`` and ``random``.
+    """Where a model comes from: exactly one of ``path``, ``hub``, ``package``, ``random`` and ``train``.
 
     Attributes:
         path: a folder.
@@ -70,6 +71,7 @@ class ModelSource(_Closed):
         adapters: merged into the weights of a ``path`` or ``hub`` in this order.
         package: an installed package, with ``file`` or ``folder`` inside it.
         random: untrained.
+        train: trained here; ``step`` is the checkpoint, set by ``expand_checkpoints``.
     """
 
     path: Text | None = None
@@ -80,13 +82,18 @@ class ModelSource(_Closed):
     file: Text | None = None
     folder: Text | None = None
     random: RandomSource | None = None
+    train: TrainSource | None = None
+    step: Annotated[int, Field(ge=0, strict=True)] | None = None
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        if sum(value is not None for value in (self.path, self.hub, self.package, self.random)) != 1:
+        if sum(value is not None for value in (self.path, self.hub, self.package, self.random, self.train)) != 1:
             raise ValueError(
                 "write exactly one of 'path: FOLDER', 'hub: ORG/NAME', 'package: NAME' and 'random: {like: MODEL, seed: 0}'"
+                ", or 'train: {objective: NAME, dataset: NAME}'"
             )
+        if (self.train is None) != (self.step is None):
+            raise ValueError("'step' is set for each checkpoint of a 'train' source; write 'checkpoints' inside 'train'")
         if self.package and (self.file is None) == (self.folder is None):
             raise ValueError("a package source needs one of 'file: PATH' and 'folder: PATH', inside the package")
         if not self.package and (self.file or self.folder):
@@ -104,6 +111,8 @@ def expand_revisions(config: dict[str, Any]) -> dict[str, Any]:
     The entry ``pythia`` with ``revisions: [step0, step1000]`` becomes ``pythia@step0`` and ``pythia@step1000``: the
     revision of its hub source is set, or ``{revision}`` in its path replaced. What is malformed stays as it is, for the
     schema to name.
+
+    Likewise every entry with a ``train`` source by one for each of its checkpoints, see ``expand_checkpoints``.
 
     Raises:
         ConfigError: the source has no place for a revision, or one occurs twice.
@@ -126,7 +135,7 @@ def expand_revisions(config: dict[str, Any]) -> dict[str, Any]:
         for revision in listed:
             name = f"{entry['name']}@{revision}"
             expanded.append(rest | {"name": name, "source": _at_revision(entry.get("source"), revision, where)})
-    return config | {"models": expanded}
+    return config | {"models": expand_checkpoints(expanded)}
 
 
 def _at_revision(source: Any, revision: str, where: str) -> dict[str, Any]:  # noqa: ANN401 - nothing is checked yet

@@ -59,13 +59,13 @@ def file_digest(path: str | os.PathLike[str]) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def folder_digest(path: Path) -> str:
-    """Return the sha256 of the names, sizes and times of the files two levels below ``path``.
+def folder_digest(path: Path, patterns: tuple[str, ...] = ("*/*",)) -> str:
+    """Return the sha256 of the names, sizes and times of what matches ``patterns`` below ``path``: two levels deep.
 
     Their content is not read: a folder may hold a million images, and this runs whenever the workflow is read.
     """
     state = hashlib.sha256()
-    for file in sorted(path.glob("*/*")):
+    for file in sorted(file for pattern in patterns for file in path.glob(pattern)):
         facts = file.stat()
         line = f"{file.relative_to(path)}\x1f{facts.st_size}\x1f{facts.st_mtime_ns}\x1e"
         state.update(line.encode("utf-8", "surrogateescape"))

@@ -4,7 +4,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from layerwise.config import DatasetEntry, Derivation, ModelEntry, Study, TaskEntry
+from layerwise.config import DatasetEntry, Derivation, ModelEntry, Study
+from layerwise.config_tasks import TaskEntry
 from layerwise.errors import ConfigError
 
 
@@ -52,6 +53,11 @@ class DatasetPlan:
     entry: DatasetEntry | Derivation | TaskEntry
 
     @property
+    def taps(self) -> list[str]:
+        """Where in a block layers are read; "residual" first, and alone on the texts of tasks."""
+        return ["residual"] if isinstance(self.entry, TaskEntry) else [*self.entry.taps]
+
+    @property
     def family(self) -> str:
         """The dataset or task that an entry of the config names."""
         return self.name.split("~")[0]
@@ -76,7 +82,7 @@ def dataset_plans(study: Study) -> dict[str, DatasetPlan]:
         plan = DatasetPlan(entry.name, entry.source.dataset, "", tuple(entry.collect), 1, wanted, modality, entry)
         plans += [plan, *(_derived(plan, derivation) for derivation in entry.derive)]
     for task in study.tasks:
-        modality = _modality(study, next(entry for entry in study.datasets if entry.name == task.dataset))
+        modality = next((_modality(study, entry) for entry in study.datasets if entry.name == task.dataset), "text")
         if modality != task.modality:
             raise ConfigError(
                 f"config: task {task.name!r} of type {task.type} cannot use {modality} dataset {task.dataset!r}."
@@ -110,7 +116,7 @@ def dataset_plans(study: Study) -> dict[str, DatasetPlan]:
 
 def looked_up(task: TaskEntry) -> str:
     """Return the dataset that holds what a model reads for a task: its own texts, or the images of its dataset."""
-    return task.dataset if task.modality == "image" else task.name
+    return task.dataset if task.dataset is not None and task.modality == "image" else task.name
 
 
 def runs(model: ModelEntry, plan: DatasetPlan) -> bool:

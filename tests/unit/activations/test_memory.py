@@ -121,7 +121,7 @@ def test_auto_takes_one_gpu_where_the_weights_fit_and_several_where_not(monkeypa
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     assert resolve("auto", 10**15) == "cpu"
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (24 * 2**30, 25 * 2**30))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (24 * 2**30, 25 * 2**30))
     eight_billion = 8_030_000_000
     assert resolve("auto", weight_bytes(eight_billion, "bfloat16")) == "cuda"
     assert resolve("auto", weight_bytes(eight_billion, "float32")) == "split"

@@ -2,6 +2,8 @@
 
 import torch
 
+from layerwise.models.own_gpu import take
+
 # Weights may take this share of the free memory of one GPU; the rest is for activations.
 _SHARE = 0.8
 
@@ -11,15 +13,30 @@ def resolve(device: str, weight_bytes: int) -> str:
 
     Args:
         device: the config's word. "auto" takes a GPU where there is one, and spreads the blocks over all visible GPUs (and
-            the CPU, if they do not suffice) where the weights do not fit into one.
+            the CPU, if they do not suffice) where the weights do not fit into one. Of several GPUs, "auto" and "cuda" take
+            one that no other job holds.
         weight_bytes: of the weights in the dtype they run in.
     """
+    if device == "cuda" and torch.cuda.is_available():
+        return _own_gpu()
     if device != "auto":
         return device
     if torch.cuda.is_available():
-        free, _ = torch.cuda.mem_get_info()
-        return "cuda" if weight_bytes <= _SHARE * free else "split"
+        own = _own_gpu()
+        free, _ = torch.cuda.mem_get_info(own)
+        return own if weight_bytes <= _SHARE * free else "split"
     return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def _own_gpu() -> str:
+    """Return the GPU that this job runs on: of several, one that no other job holds, else that with most free memory."""
+    count = torch.cuda.device_count()
+    if count < 2:
+        return "cuda"
+    found = take([str(torch.cuda.get_device_properties(i).uuid) for i in range(count)])
+    if found is None:
+        found = max(range(count), key=lambda i: torch.cuda.mem_get_info(i)[0])
+    return f"cuda:{found}"
 
 
 def weight_bytes(numbers: int, dtype: str) -> int:

@@ -70,7 +70,7 @@ class Chain:
         return functional.crop(image, top // 2, left // 2, side, side)
 
 
-def study_preprocess(size: int) -> Preprocess:
+def study_preprocess(size: int) -> Chain:
     """Return the study's single preprocessing: shortest side 256/224 of ``size``, crop, ImageNet's mean and spread."""
     return Chain(round(size * 256 / 224), size, mean=_STUDY_MEAN, deviation=_STUDY_DEVIATION)
 

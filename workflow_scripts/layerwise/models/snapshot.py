@@ -6,26 +6,27 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from layerwise.checkpoints import FOLDER, folder_name
 from layerwise.errors import ModelError
 from layerwise.models import dinov2_onnx, gguf
 from layerwise.models.hub_choice import ADAPTER, PICKLED
 from layerwise.models.manifest import WEIGHTS, describe, verified_weights
 from layerwise.packages import file_digest, package_path, package_version
-from layerwise.records import write_record
+from layerwise.records import read_record, write_record
 
 _PICKLED_ONLY = "{} holds pickled weights only ({}), which can run code; convert to safetensors."
 _NEEDED = (".json", ".safetensors", ".txt", ".model", ".jinja", ".md")
 
 
-def download(manifest: Path, name: str, source: dict[str, Any], twin: Path | None = None, loader: str = "text") -> None:
+def download(manifest: Path, name: str, source: dict[str, Any], parent: Path | None = None, loader: str = "text") -> None:
     """Make ``weights/`` beside ``manifest`` and write the manifest last.
 
     Args:
         manifest: results/models/{name}/manifest.json.
         name: of the model.
         source: the config's entry: ``{path: FOLDER}``, ``{hub: ORG/NAME, revision: ...}``, either with ``adapters: [...]``,
-            ``{package: NAME, folder | file: PATH}`` or ``{random: {like: MODEL, seed: N}}``.
-        twin: manifest of the model that a random one is like.
+            ``{package: NAME, folder | file: PATH}``, ``{random: {like: MODEL, seed: N}}`` or ``{train: {...}, step: N}``.
+        parent: manifest of the model that a random one is like, or training.json of the run that a checkpoint is of.
         loader: the config's word: decides which files of a hub repository are needed.
 
     Raises:
@@ -38,8 +39,8 @@ def download(manifest: Path, name: str, source: dict[str, Any], twin: Path | Non
         for temporary in (building, parts):
             shutil.rmtree(temporary, ignore_errors=True)
             temporary.mkdir(parents=True)
-        if twin is not None:
-            facts = _untrained(building, source, twin)
+        if parent is not None:
+            facts = (_untrained if source.get("random") else _checkpoint)(building, source, parent)
         elif source.get("adapters"):
             facts = _adapted(building, parts, name, source, loader)
         else:
@@ -61,6 +62,26 @@ def _untrained(building: Path, source: dict[str, Any], twin: Path) -> dict[str, 
     weights, record = verified_weights(twin)
     conversion = untrained.build(weights, source["random"]["seed"], building)
     return {"revision": f"random:{record['digest'][:16]}", "conversion": conversion, "licence": None}
+
+
+def _checkpoint(building: Path, source: dict[str, Any], record: Path) -> dict[str, Any]:
+    """A checkpoint of a run, whose files must still be those that training wrote."""
+    facts = read_record(record, "name", "objective", "options", "checkpoints")
+    found = next((point for point in facts["checkpoints"] if point["step"] == source["step"]), None)
+    folder = record.parent / FOLDER / folder_name(source["step"])
+    wanted = found["files"] if found else {}
+    damaged = [name for name, sha256 in wanted.items() if not _is(folder / name, sha256)]
+    if found is None or damaged:
+        what = damaged[0] if damaged else "of step " + str(source["step"])
+        raise ModelError(f"checkpoint {folder} {what} is missing or altered; delete {record} and run again.")
+    _link_files(folder, building)
+    kept = {key: found[key] for key in ("step", "train_loss", "heldout_loss")}
+    origin = {"from": "training", "run": facts["name"], "objective": facts["objective"], "seed": facts["options"]["seed"]}
+    return {"revision": f"training:{file_digest(record)[:16]}", "conversion": {**origin, **kept}, "licence": None}
+
+
+def _is(file: Path, sha256: str) -> bool:
+    return file.is_file() and file_digest(file) == sha256
 
 
 def _adapted(building: Path, parts: Path, name: str, source: dict[str, Any], loader: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import torch
 
 from layerwise.errors import ModelError
 from layerwise.models import aim, open_clip_vision
+from layerwise.models.mae_positions import set_positions
 
 
 def build(like: Path, seed: int, folder: Path) -> dict[str, Any]:
@@ -57,7 +58,9 @@ def _hugging_face(folder: Path) -> None:
     from transformers import AutoConfig, AutoModel
 
     config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-    AutoModel.from_config(config, dtype=torch.float32).save_pretrained(folder)
+    made = AutoModel.from_config(config, dtype=torch.float32)
+    set_positions(made)
+    made.save_pretrained(folder)
 
 
 def _timm(described: dict[str, Any], folder: Path) -> None:
