@@ -1,10 +1,12 @@
 """The hub over real sockets: one commit, only what is needed, verified, resumed, from the cache without a request."""
 
+import functools
 import json
 import logging
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -290,7 +292,8 @@ def test_a_slow_server_is_waited_for_and_a_silent_one_is_not(
     hub: Hub, commit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 1)
-    monkeypatch.setattr("layerwise.models.hub_progress.Progress", lambda label: Progress(label, every=0.05))
+    fast = functools.partial(Progress, every=1, clock=lambda: 40 * time.monotonic())  # an estimate takes five seconds
+    monkeypatch.setattr("layerwise.models.hub_progress.Progress", fast)
     hub.pause = 0.05
     fetch(tmp_path, revision=commit)
     lines = [line for line in capsys.readouterr().err.splitlines() if "bytes of org/tiny" in line]
