@@ -10,7 +10,7 @@ RUN := $(VENV)/bin/python
 # Paths stay relative, so that a checkout in a folder with spaces works.
 STAMP := $(VENV)/.installed
 
-.PHONY: demo run test lint install answer report mteb published miniatures bench plan clean
+.PHONY: demo run test lint install answer report mteb published reproduce-paper miniatures bench plan clean
 
 demo: run report answer
 
@@ -41,6 +41,10 @@ mteb: $(STAMP)
 published: $(STAMP)
 	$(RUN) tools/published.py "$(DIR)" $(MODEL)
 
+# Pythia-410M scored here, layers 15, 17 and 24 of two tasks, against the published files in DIR; needs the hub.
+reproduce-paper: $(STAMP)
+	$(RUN) tools/reproduce.py "$(DIR)" $(CORES)
+
 # Seven small models trained here, read at every checkpoint; ten minutes on two cores. Its tables take the place of the demo's.
 miniatures: $(STAMP)
 	$(RUN) tools/run.py --cores $(CORES) --configfile configs/miniatures.yaml $(ARGS)
@@ -51,10 +55,12 @@ miniatures: $(STAMP)
 plan: $(STAMP)
 	$(RUN) tools/plan.py $(CONFIG)
 
-# What reading every layer costs over the bare forward pass (paired in one run; about ten minutes).
+# What it costs: all layers over the bare forward pass, one pass over a pass per layer, metrics over LAPACK (paired; 20 min).
 bench: $(STAMP)
 	$(RUN) -m snakemake --cores $(CORES) --quiet all -- results/models/smollm2-135m/manifest.json results/data/bible/samples.parquet
 	OMP_NUM_THREADS=1 $(RUN) -m benchmarks.extraction
+	OMP_NUM_THREADS=1 $(RUN) -m benchmarks.one_pass
+	OMP_NUM_THREADS=1 $(RUN) -m benchmarks.metrics
 
 test: $(STAMP)
 	$(RUN) -m pytest $(TESTS)
