@@ -1,7 +1,7 @@
 """DiME, LiDAR and dataset entropy on 1000 samples x 25 layers x 1024 dimensions, against the LAPACK calls they cannot avoid.
 
 The floor of DiME is eleven eigenvalue problems of N x N a layer, of dataset entropy one, of LiDAR the Cholesky factor and
-the eigenvalues of D x D (or of the sample subspace). Both take turns layer by layer; two layers show the ratio, 25 the total.
+the eigenvalues of D x D (or of the sample subspace). Both take turns layer by layer; two layers show the ratio.
 """
 
 import argparse
