@@ -38,6 +38,8 @@ def draw(
         headline_recipe: the recipe of the token-level metrics.
     """
     rows = reading.table(tables, "layer_selection")
+    # Where nobody said beforehand which end to take, there is no pick to draw; the table says so.
+    rows = rows[~rows["undefined"].astype(str).str.contains("names no direction")]
     headline = reading.first(rows["readout"], headline_readout)
     rows = _one_each(rows[rows["readout"] == headline], headline_recipe)
     if rows["score"].notna().sum() == 0:
