@@ -45,7 +45,7 @@ published: $(STAMP)
 reproduce-paper: $(STAMP)
 	$(RUN) tools/reproduce.py "$(DIR)" $(CORES)
 
-# Seven small models trained here, read at every checkpoint; ten minutes on two cores. Its tables take the place of the demo's.
+# Seven small models trained here, read at every checkpoint; eight minutes on two cores. Its tables take the place of the demo's.
 miniatures: $(STAMP)
 	$(RUN) tools/run.py --cores $(CORES) --configfile configs/miniatures.yaml $(ARGS)
 	$(RUN) -m snakemake --configfile configs/miniatures.yaml --report results/report.html
