@@ -46,9 +46,13 @@ def test_the_plan_comes_true(finished: Workspace, fresh: Path) -> None:
 
 
 def peak_mib(workspace: Workspace, model: str, dataset: str) -> float:
-    """Return the peak memory of an extraction in MiB, which the benchmarks of short jobs miss: they sample it."""
+    """Return the peak memory of an extraction in MiB, which the benchmarks of short jobs miss: they sample it.
+
+    `ru_maxrss` would not do: Linux carries it over fork and exec, so that it starts at the peak of pytest itself.
+    """
     code = f"""
-import json, resource, sys
+import re, sys
+from pathlib import Path
 sys.path.insert(0, "workflow_scripts")
 import extract_activations
 from layerwise.config import load_study
@@ -62,7 +66,7 @@ data = "results/data/{dataset}"
 inputs = {{"model": "results/models/{model}/manifest.json", "samples": data + "/samples.parquet",
           "dataset": data + "/manifest.json"}}
 extract_activations.main(sys.argv[1], inputs, entry, collect, lambda done, total: None)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+print(int(re.search("VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024)
 """
     output = workspace.path("peak.h5")
     command = [sys.executable, "-c", code, str(output)]
