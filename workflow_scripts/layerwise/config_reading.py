@@ -14,6 +14,12 @@ from layerwise.errors import ConfigError
 CLOSED = ConfigDict(extra="forbid", frozen=True)  # a mapping that admits only the keys it names
 
 
+class Closed(BaseModel):
+    """A mapping that admits only the keys it names."""
+
+    model_config = CLOSED
+
+
 def check_files(paths: Iterable[str | Path]) -> None:
     """Refuse config files that run code or say a key twice, before anything is made of them.
 

@@ -4,7 +4,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from layerwise.config import DatasetEntry, Derivation, ModelEntry, Study
+from layerwise.config import ModelEntry, Study
+from layerwise.config_datasets import DatasetEntry, Derivation
 from layerwise.config_tasks import TaskEntry
 from layerwise.errors import ConfigError
 

@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 import torch
-from layerwise.config import Tap
+from layerwise.config_datasets import Tap
 from layerwise.errors import ModelError
 from layerwise.models.layered import Batch
 from layerwise.models.layers import find_layers, reading
