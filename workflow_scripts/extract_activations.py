@@ -12,6 +12,7 @@ from layerwise.progress import Progress, rule_log
 from layerwise.provenance import provenance
 from layerwise.records import read_record
 from layerwise.samples import read_samples
+from layerwise.template import filled, seen_digest
 
 if TYPE_CHECKING:
     from snakemake.iocontainers import snakemake
@@ -23,22 +24,23 @@ def main(output: str, inputs: dict[str, str], model: dict[str, Any], collect: di
     dataset = read_record(inputs["dataset"], "name", "digest")
     device = resolve(model["device"], weight_bytes(manifest["parameters"], model["dtype"]))
     loaded = load_loader(model["loader"]).load_entry(weights, model, device)
-    samples = Path(inputs["samples"])
+    samples, template = Path(inputs["samples"]), collect["template"]
     request = Request(
         model=model["name"],
         model_revision=manifest["digest"],
         dtype=model["dtype"],
         dataset=dataset["name"],
-        dataset_digest=dataset["digest"],
+        dataset_digest=seen_digest(dataset["digest"], template),
         readouts=collect["readouts"],
         recipes=collect["recipes"],
         taps=collect["taps"],
-        provenance=provenance(collect["code"], None, "torch", "transformers"),
+        provenance=provenance(collect["code"], None, "torch", "transformers") | {"template": template},
         batch_tokens=model["batch_tokens"],
         storage=collect["storage"],
         compression=collect["compression"],
+        token_transform=collect["token_transform"],
     )
-    extract(Path(output), loaded, read_samples(samples), samples.parent, request, progress)
+    extract(Path(output), loaded, filled(read_samples(samples), template), samples.parent, request, progress)
 
 
 if "snakemake" in globals():

@@ -14,12 +14,20 @@ TEMPORARY = (
 
 def extraction_model(wildcards):
     """Return the config's entry of a model, without what does not change its activations."""
-    return MODELS[wildcards.model].model_dump(exclude={"source", "threads", "datasets"})
+    return MODELS[wildcards.model].model_dump(
+        exclude={"source", "threads", "datasets", "labels"}
+    )
 
 
 def extraction_collect(wildcards):
-    """Return what is kept: readouts, recipes, storage."""
-    wanted = PLANS[wildcards.dataset].collect
+    """Return what is kept: readouts, recipes, storage; and how tokens are changed before."""
+    plan = PLANS[wildcards.dataset]
+    wanted = plan.collect
+    transform = {
+        "transform": getattr(plan.entry, "transform", ""),
+        "seed": getattr(plan.entry, "seed", 0),
+        "conditions": plan.conditions,
+    }
     return {
         "readouts": (
             [entry.model_dump() for entry in STUDY.readouts]
@@ -27,7 +35,9 @@ def extraction_collect(wildcards):
             else []
         ),
         "recipes": list(STUDY.recipes) if "tokens" in wanted else [],
-        "taps": PLANS[wildcards.dataset].taps,
+        "taps": plan.taps,
+        "token_transform": transform if plan.conditions else {},
+        "template": plan.template,
         "storage": STUDY.storage,
         "compression": STUDY.compression,
     }

@@ -12,6 +12,7 @@ def export_dataset(model):
         for name, plan in PLANS.items()
         if "readouts" in plan.collect
         and plan.views == 1
+        and not plan.conditions
         and name not in TEMPORARY
         and runs(MODELS[model], plan)
     ]

@@ -29,6 +29,7 @@ def similarity_files():
         for dataset, plan in PLANS.items()
         if "readouts" in plan.collect
         and plan.views == 1
+        and not plan.conditions
         and not plan.task
         and runs(MODELS[model], plan)
     ]

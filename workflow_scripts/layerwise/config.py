@@ -18,6 +18,7 @@ from layerwise.errors import ConfigError
 
 NAME_PATTERN = r"^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._@-]{0,99}\Z"
 WINDOWS_DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{i}" for port in ("com", "lpt") for i in range(1, 10))}
+Label = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,29}$")]
 Recipe = Literal["raw", "centre_unit", "centre_unit_skip_first", "unit", "unit_skip_first"]
 
 
@@ -29,6 +30,7 @@ class ModelEntry(Closed):
     loader: Literal["text", "vision", "timm", "open_clip", "aim"] = "text"
     revisions: Annotated[list[Revision], Field(min_length=1)] | None = None
     datasets: list[str] | None = None
+    labels: dict[Label, str | int | float] = {}
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     attention: Literal["model", "bidirectional"] = "model"
     max_tokens: Annotated[int, Field(ge=2, strict=True)] = 256
@@ -126,9 +128,13 @@ class Study(Closed):
                         f"write its dataset {images!r}"
                     )
         for dataset in self.datasets:
-            if dataset.source.dataset is not None:
-                _check_known(f"dataset {dataset.name!r}: 'source: dataset'", dataset.source.dataset, datasets)
-                _check_origin(dataset.name, {d.name: d.source.dataset for d in self.datasets})
+            if dataset.source.parent is not None:
+                kind = "dataset" if dataset.source.traces is None else "traces: dataset"
+                _check_known(f"dataset {dataset.name!r}: 'source: {kind}'", dataset.source.parent, datasets)
+                _check_origin(dataset.name, {d.name: d.source.parent for d in self.datasets})
+            if dataset.source.traces is not None:
+                writers = [m.name for m in self.models if m.modality == "text"]
+                _check_known(f"dataset {dataset.name!r}: 'source: traces: model'", dataset.source.traces.model, writers)
             wanted = [dataset.metrics, *(derivation.metrics for derivation in dataset.derive)]
             for metric in (name for names in wanted for name in names or []):
                 _check_known(f"dataset {dataset.name!r}: 'metrics'", metric, metrics)
@@ -137,6 +143,8 @@ class Study(Closed):
                 _check_known(f"task {task.name!r}: 'dataset'", task.dataset, datasets)
             if task.type == ATTENTION_PROBE and "attention" in [r.name for r in self.readouts]:
                 raise ValueError(f"readout 'attention' has the name that the scores of task {task.name!r} go by; rename it")
+        if self.task_views is not None and self.task_views.conditions:
+            raise ValueError(f"'task_views' need a transform that makes views, not {self.task_views.transform!r}")
         for metric in self.task_metrics:
             _check_known("'task_metrics'", metric, metrics)
         _check_known("'headline_readout'", self.headline_readout, [r.name for r in self.readouts])

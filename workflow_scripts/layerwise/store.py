@@ -3,6 +3,7 @@
 attrs                                       what was run; ``complete`` is written last
 /id /source_id /view /n_tokens              one row per row of samples.parquet
 /readout/{name}/{layer:03d}                 (N, D)
+/input_ids                                  (sum of n_tokens,) int32, row after row; only with a transform of tokens
 /tokens/offsets                             (N + 1,) cumulative min(T, D): where a sample's spectrum begins
 /tokens/{recipe}/spectrum/{layer:03d}       ragged, normalised eigenvalues, largest first
 /tokens/{recipe}/turning_angle/{layer:03d}  (N, 2) mean signed, mean absolute, radians
@@ -11,10 +12,10 @@ attrs                                       what was run; ``complete`` is writte
 /tokens/cosine/{layer:03d}                  (N, 2) mean cosine between tokens: of all, without the first
 /taps/{tap}/readout/..., /taps/{tap}/tokens/...  the same at each tap inside the blocks, for layers 1..L
 
-Schema 2 added the third column of ``tokens/norm``, ``tokens/cosine`` and taps.
+Schema 2 added the third column of ``tokens/norm``, ``tokens/cosine`` and taps; 3 transforms of tokens, under which ``view``
+counts the conditions of ``token_transform``.
 """
 
-import contextlib
 import copy
 import dataclasses
 import json
@@ -28,142 +29,13 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from layerwise.atomic import reserve
 from layerwise.errors import FileError
-from layerwise.store_layout import (
-    CHUNK_BYTES,
-    CLAMPED_RECIPE,
-    RESIDUAL,
-    arrays,
-    chunk,
-    is_readout,
-    layers_of,
-    place,
-    stored_bytes,
-    written,
-)
+from layerwise.store_layout import CLAMPED_RECIPE, RESIDUAL, arrays, layers_of, place, written
+from layerwise.store_writer import SCHEMA_VERSION, Header, Writer
 
 __all__ = ["CLAMPED_RECIPE", "RESIDUAL", "SCHEMA_VERSION", "Activations", "Header", "Writer", "place"]
 
-SCHEMA_VERSION = 2
-_FLOAT16_MAX = 65504.0
-
 Float = NDArray[np.float64]
-
-
-@dataclasses.dataclass(frozen=True)
-class Header:
-    """What was run: everything a reader must know that is not an array."""
-
-    model: str
-    model_revision: str
-    dtype: str
-    dataset: str
-    dataset_digest: str
-    n_samples: int
-    n_layers: int
-    width: int
-    layer_names: list[str]
-    taps: list[str]
-    final_norm: bool
-    readouts: list[dict[str, str]]
-    recipes: list[str]
-    provenance: dict[str, Any]
-
-
-class Writer:
-    """Write an activation file window by window; the file counts as complete only once ``close`` has returned.
-
-    Args:
-        path: where to write; the caller renames it into place.
-        header: see ``Header``.
-        ids: (N,) sample ids. source_ids: (N,). views: (N,) int. n_tokens: (N,) int.
-        storage: "float32", or "float16", which is refused when a value exceeds 65,504.
-        compression: None, "gzip" or "lzf".
-    """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        header: Header,
-        ids: list[str],
-        source_ids: list[str],
-        views: NDArray[np.int64],
-        n_tokens: NDArray[np.int64],
-        storage: str = "float32",
-        compression: str | None = None,
-    ) -> None:
-        """Create the file with every dataset at its full shape, and claim the room it needs (without compression).
-
-        Raises:
-            OSError: there is no room.
-        """
-        self.header = header
-        self._offsets = np.concatenate([[0], np.cumsum(np.minimum(n_tokens, header.width))]).astype(np.int64)
-        planned = [
-            (name, shape, np.dtype(storage if is_readout(name) else "float32"))
-            for name, shape in arrays(header, len(ids), int(self._offsets[-1]))
-        ]
-        self.file = h5py.File(Path(path), "x")
-        with contextlib.ExitStack() as opened:
-            opened.callback(self.file.close)
-            reserve(path, CHUNK_BYTES + sum(stored_bytes(shape, dtype) for _, shape, dtype in planned))
-            opened.pop_all()
-        for key, value in dataclasses.asdict(header).items():
-            self.file.attrs[key] = json.dumps(value) if isinstance(value, list | dict) else value
-        self.file.attrs["schema_version"] = SCHEMA_VERSION
-        self.file.attrs["complete"] = False
-        for name, texts in (("id", ids), ("source_id", source_ids)):
-            encoded = np.array([text.encode() for text in texts])
-            self._column(name, encoded.astype(h5py.string_dtype("utf-8", encoded.dtype.itemsize)))
-        self._column("view", views)
-        self._column("n_tokens", n_tokens)
-        if header.recipes:
-            self._column("tokens/offsets", self._offsets)
-        options = {"fletcher32": True, "compression": compression, "fillvalue": np.nan, "track_times": False}
-        for name, shape, dtype in planned:
-            self.file.create_dataset(name, shape, dtype, chunks=chunk(shape, dtype), **options)
-
-    def _column(self, name: str, values: NDArray[Any]) -> None:
-        chunks = chunk(values.shape, values.dtype)
-        self.file.create_dataset(name, data=values, chunks=chunks, fletcher32=True, track_times=False)
-
-    def write(self, start: int, window: dict[str, NDArray[Any]]) -> None:
-        """Write a window of contiguous rows that begins at row ``start``.
-
-        Args:
-            start: first row.
-            window: dataset name to its rows; a spectrum is given flat, as the concatenation of its samples' eigenvalues.
-
-        Raises:
-            FileError: float16 was asked for and a value exceeds 65,504.
-        """
-        for name, rows in window.items():
-            target = self.file[name]
-            if target.dtype == np.float16 and np.abs(rows).max(initial=0) > _FLOAT16_MAX:
-                raise FileError(f"{name} holds a value beyond 65,504, which float16 cannot store; set 'storage: float32'.")
-            begin = int(self._offsets[start]) if "/spectrum/" in name else start
-            target[begin : begin + len(rows)] = rows
-
-    def close(self) -> None:
-        """Flush, then mark the file complete; give back the room that was claimed and not used."""
-        self.file.flush()
-        self.file.attrs["complete"] = True
-        self.file.flush()
-        path, size = self.file.filename, self.file.id.get_filesize()
-        self.file.close()
-        os.truncate(path, size)
-
-    def __enter__(self) -> Self:
-        """Return the writer."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Mark the file complete unless an error is on its way."""
-        if kind is None:
-            self.close()
-        else:
-            self.file.close()
 
 
 class Activations:
@@ -222,11 +94,16 @@ class Activations:
         self.view: NDArray[np.int64] = self._column("view", "i")
         self.n_tokens: NDArray[np.int64] = self._column("n_tokens", "i")
         self._views = self._view_rows()
+        self._selected: NDArray[np.int64] | None = None
 
     def _verify(self) -> None:
         n = len(self.ids)
         if not len(self.source_ids) == len(self.view) == len(self.n_tokens) == n:
             raise ValueError("its row columns differ in length")
+        if self.header.token_transform and len(self._column("input_ids", "i")) != self.n_tokens.sum():
+            raise ValueError("its input_ids and n_tokens differ")
+        if self.conditions and len(self.conditions) != self.n_views:
+            raise ValueError(f"{self.n_views} copies of each sample for {len(self.conditions)} conditions")
         if len(self.header.layer_names) != self.n_layers + 1:
             raise ValueError(f"{len(self.header.layer_names)} layer names for {self.n_layers + 1} layers")
         expected = dict(arrays(self.header, n, int(np.minimum(self.n_tokens, self.width).sum())))
@@ -299,6 +176,32 @@ class Activations:
         other.tap, other.layers = tap, layers_of(tap, self.n_layers)
         return other
 
+    @property
+    def conditions(self) -> list[dict[str, float]]:
+        """Level and draw of every copy of a sample under a transform of tokens; empty without one."""
+        return self.header.token_transform.get("conditions", [])
+
+    def under(self, condition: int) -> Self:
+        """Return a reader of the same open file that sees the rows of one condition only, one a sample.
+
+        Raises:
+            FileError: there is no such condition.
+        """
+        if not 0 <= condition < len(self.conditions):
+            raise FileError(f"{self.path} has {len(self.conditions)} conditions, none is number {condition}.")
+        other = copy.copy(self)
+        rows = self._views[:, condition]
+        other._selected, other._views = rows, np.arange(len(rows))[:, None]
+        other.ids, other.source_ids = [self.ids[row] for row in rows], [self.source_ids[row] for row in rows]
+        other.view, other.n_tokens = self.view[rows], self.n_tokens[rows]
+        return other
+
+    def input_ids(self) -> list[NDArray[np.int64]]:
+        """Return the token ids of every row, in the order of ``ids``; only under a transform of tokens."""
+        lengths = self.file["n_tokens"][:]
+        every = np.split(self._column("input_ids", "i").astype(np.int64), np.cumsum(lengths)[:-1])
+        return every if self._selected is None else [every[row] for row in self._selected]
+
     def rows(self, readout: str, layer: int) -> Float:
         """Return all rows (N, D) in the order of samples.parquet.
 
@@ -324,8 +227,14 @@ class Activations:
 
     def spectra(self, recipe: str, layer: int) -> Float:
         """Return (N, max r) normalised eigenvalues, zero padded; rows are NaN where undefined (one-token samples)."""
-        flat = self._read(f"tokens/{recipe}/spectrum/{layer:03d}")
-        lengths = np.minimum(self.n_tokens, self.width)
+        flat = self._whole(f"tokens/{recipe}/spectrum/{layer:03d}")
+        if self._selected is None:
+            lengths = np.minimum(self.n_tokens, self.width)
+        else:
+            every = np.minimum(self.file["n_tokens"][:], self.width)
+            starts = np.cumsum(every) - every
+            flat = np.concatenate([flat[starts[row] : starts[row] + every[row]] for row in self._selected])
+            lengths = every[self._selected]
         padded = np.zeros((len(lengths), int(lengths.max())))
         padded[np.arange(padded.shape[1]) < lengths[:, None]] = flat
         padded[np.isnan(padded).any(axis=1)] = np.nan
@@ -348,6 +257,10 @@ class Activations:
         return self._read(f"tokens/cosine/{layer:03d}")
 
     def _read(self, name: str) -> Float:
+        values = self._whole(name)
+        return values if self._selected is None else values[self._selected]
+
+    def _whole(self, name: str) -> Float:
         name = place(self.tap) + name
         try:
             return np.asarray(self.file[name][:], dtype=np.float64)

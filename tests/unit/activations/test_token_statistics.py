@@ -72,6 +72,21 @@ def test_what_is_padded_cannot_leak(poison: float) -> None:
         np.testing.assert_array_equal(a[name], b[name])
 
 
+@pytest.mark.parametrize(("size", "same"), [(1e-6, True), (1e-2, False)])
+def test_one_token_repeated_has_no_spread_whatever_the_model_rounds(size: float, same: bool) -> None:
+    torch.manual_seed(0)
+    states = torch.randn(2, 1, 8).expand(2, 9, 8) * (1 + size * torch.randn(2, 9, 8))
+    mask = torch.arange(9) < torch.tensor([9, 6])[:, None]
+    found = collect(states, mask)
+    for recipe in RECIPES:
+        spectrum, angles = found[f"tokens/{recipe}/spectrum"], found[f"tokens/{recipe}/turning_angle"]
+        if recipe.startswith("centre"):
+            assert np.isnan(spectrum).all() == same  # undefined, as at layer 0, where the tokens are equal to the bit
+        else:
+            np.testing.assert_allclose(spectrum[:, 0], 1.0, atol=1e-3)
+        assert np.isnan(angles).all() == same
+
+
 def test_short_texts_are_undefined_and_not_garbage() -> None:
     found = collect(*batch())
     two, one = LENGTHS.index(2), LENGTHS.index(1)

@@ -83,3 +83,26 @@ def test_lengths_of_texts_and_images() -> None:
     tokens = text_tokens(["word " * 42] * 1000, 32, 16, None)
     assert (tokens.rows, tokens.longest, tokens.total, tokens.kept) == (1000, 32, 32_000, 16_000)
     assert image_tokens(10, 17, 64).squares == 10 * 17**2
+
+
+def test_changed_tokens_change_the_lengths() -> None:
+    texts = [" ".join(["word"] * count) for count in (20, 40)]
+    whole = text_tokens(texts, 512, 64, None)
+    each = {level: [text for text in texts for _ in level] for level in ((0.5, 1.0), (8, 16), (64, 128))}
+    for transform, level, total in (
+        ("repeat_tokens", (0.5, 1.0), 2 * whole.total),
+        ("prefixes", (0.5, 1.0), 1.5 * whole.total),
+        ("prefixes", (8, 16), 2 * (8 + 16)),
+        ("random_prompts", (64, 128), 2 * (64 + 128)),
+    ):
+        found = text_tokens(each[level], 512, 64, None, (transform, level * 2))
+        assert found.rows == 4
+        assert found.total == pytest.approx(total, abs=2)
+
+
+@pytest.mark.parametrize("levels", [2, 3, 4, 7, 10])
+def test_every_level_is_counted_where_only_some_texts_are(levels: int) -> None:
+    shares = [(at + 1) / levels for at in range(levels)] * 1000
+    texts = ["word " * 84] * len(shares)
+    found = text_tokens(texts, 512, 64, None, ("prefixes", shares))
+    assert found.total == pytest.approx(100 * sum(shares), rel=0.1)

@@ -26,6 +26,7 @@ BLOCKS = {
     "bert": ("encoder.layer", None),
     "roberta": ("encoder.layer", None),
     "modernbert": ("layers", "final_norm"),
+    "modernbert-decoder": ("layers", "final_norm"),
 }
 IDS = torch.arange(5, 5 + 14).reshape(2, 7)
 

@@ -7,15 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def windows(n_rows: int, row_bytes: int, budget: int = 128 * 2**20) -> Iterator[range]:
+def windows(n_rows: int, row_bytes: int, budget: int = 128 * 2**20, together: int = 1) -> Iterator[range]:
     """Cut ``n_rows`` rows into contiguous windows whose results fit into ``budget`` bytes.
 
     Args:
         n_rows: how many rows there are.
         row_bytes: what one row's results occupy until its window is written.
         budget: bytes held at a time.
+        together: rows that a window never parts; every window but the last holds a multiple of it.
     """
-    size = max(1, budget // max(row_bytes, 1))
+    size = max(1, budget // max(row_bytes * together, 1)) * together
     for start in range(0, n_rows, size):
         yield range(start, min(start + size, n_rows))
 

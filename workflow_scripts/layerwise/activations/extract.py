@@ -10,13 +10,15 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from layerwise.activations import readout, token_statistics
 from layerwise.activations.batching import TokenBudget, batches, windows
+from layerwise.activations.passes import Part, Passes, prefix_carriers
+from layerwise.activations.reduction import Reduction
+from layerwise.activations.token_transforms import transformed
 from layerwise.activations.window import Window
 from layerwise.atomic import atomic_path
 from layerwise.errors import ModelError
-from layerwise.models.layered import Batch, Inputs, LayeredModel, OnLayer
-from layerwise.store import CLAMPED_RECIPE, RESIDUAL, Header, Writer, place
+from layerwise.models.layered import Batch, Inputs, LayeredModel, OnLayer, TokenInputs, TokenModel
+from layerwise.store import RESIDUAL, Header, Writer, place
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Request:
     batch_tokens: int = 4096
     storage: str = "float32"
     compression: str | None = None
+    token_transform: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 def extract(
@@ -55,23 +58,42 @@ def extract(
         request: see ``Request``; empty ``recipes`` collects no token statistics, ``taps`` holds ``residual``.
         progress: called with (rows done, rows).
     """
-    inputs = model.prepare(samples, folder)
+    inputs, passes, ids = _prepared(model, samples, folder, request)
     lengths = inputs.lengths
     header = _header(model, samples, request, int((lengths == 1).sum()))
     columns = samples["id"].tolist(), samples["source_id"].tolist(), samples["view"].to_numpy("int64"), lengths
     with (
         atomic_path(path) as temporary,
-        Writer(temporary, header, *columns, request.storage, request.compression) as writer,
+        Writer(temporary, header, *columns, request.storage, request.compression, ids) as writer,
     ):
         done = 0
         budget = TokenBudget(request.batch_tokens)
-        for rows in windows(len(samples), _row_bytes(header, int(lengths.max()))):
+        together = max(1, len(request.token_transform.get("conditions", [])))
+        for rows in windows(len(samples), _row_bytes(header, int(lengths.max())), together=together):
             window = Window(rows, np.minimum(lengths, header.width))
-            for batch_rows in batches(rows, lengths, budget):
-                _read_rows(model, inputs, batch_rows, window, request, budget)
-                done += len(batch_rows)
+            for batch_rows in batches(passes.needed(rows), lengths, budget):
+                _read_rows(model, inputs, batch_rows, passes, window, request, budget)
+                done += passes.carried(batch_rows)
                 progress(done, len(samples))
             writer.write(window.start, window.arrays)
+
+
+def _prepared(
+    model: LayeredModel, samples: pd.DataFrame, folder: Path, request: Request
+) -> tuple[Inputs, Passes, list[list[int]] | None]:
+    """Turn samples into input; under a transform of tokens also say which rows share a pass, and give the ids to store."""
+    inputs = model.prepare(samples, folder)
+    transform = request.token_transform
+    if not transform:
+        return inputs, Passes(inputs.lengths), None
+    if not isinstance(inputs, TokenInputs) or not isinstance(model, TokenModel):
+        raise ModelError(f"transform {transform['transform']!r} changes tokens, model {request.model!r} reads none.")
+    facts = transform | {"dataset": request.dataset}
+    made = transformed(inputs.ids, inputs.special, samples, facts, model.ordinary_tokens, model.max_tokens)
+    inputs = inputs.with_tokens([ids for ids, _ in made], [special for _, special in made])
+    shared = transform["transform"] == "prefixes" and model.causal
+    carrier = prefix_carriers(inputs.ids, samples["source_id"].tolist()) if shared else None
+    return inputs, Passes(inputs.lengths, carrier), inputs.ids
 
 
 def _header(model: LayeredModel, samples: pd.DataFrame, request: Request, one_token: int) -> Header:
@@ -95,12 +117,19 @@ def _row_bytes(header: Header, longest: int) -> int:
 
 
 def _read_rows(
-    model: LayeredModel, inputs: Inputs, rows: list[int], window: Window, request: Request, budget: TokenBudget
+    model: LayeredModel,
+    inputs: Inputs,
+    rows: list[int],
+    passes: Passes,
+    window: Window,
+    request: Request,
+    budget: TokenBudget,
 ) -> None:
     """Run a batch; where memory does not suffice, lower the budget and run its rows in smaller ones."""
     padded = len(rows) * int(inputs.lengths[rows].max())
     try:
-        _read_batch(model, inputs.batch(rows), rows, window, request)
+        batch = inputs.batch(rows)
+        _read_batch(model, batch, passes.parts(rows, batch.masks), window, request)
         return
     except (RuntimeError, MemoryError) as error:
         if not _out_of_memory(error):
@@ -116,7 +145,7 @@ def _read_rows(
     budget.lower(padded)
     print(f"out of memory at {padded} tokens a batch: going on with at most {budget.tokens}", flush=True)
     for part in batches(rows, inputs.lengths, budget):
-        _read_rows(model, inputs, part, window, request, budget)
+        _read_rows(model, inputs, part, passes, window, request, budget)
 
 
 def _out_of_memory(error: BaseException) -> bool:
@@ -125,26 +154,17 @@ def _out_of_memory(error: BaseException) -> bool:
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(word in str(error) for word in words)
 
 
-def _read_batch(model: LayeredModel, batch: Batch, rows: list[int], window: Window, request: Request) -> None:
+def _read_batch(model: LayeredModel, batch: Batch, parts: list[Part], window: Window, request: Request) -> None:
     """Run one batch and put the results of each layer into ``window`` as soon as it is reached."""
     # mps has no float64, which sums and spectra need; a model spread over GPUs gives its layers on several of them.
     device = torch.device("cpu") if model.device.type == "mps" else model.device
-    masks = {name: mask.to(device) for name, mask in batch.masks.items()}
-    weights = {entry["name"]: readout.token_weights(entry["tokens"], entry["pool"], masks) for entry in request.readouts}
+    reductions = [Reduction(part, request.readouts, request.recipes, device) for part in parts]
 
     def reader(tap: str) -> OnLayer:
         def on_layer(layer: int, states: Tensor) -> None:
-            normed: dict[str, Tensor] = {}
-            for entry in request.readouts:
-                norm = entry["norm"]
-                if norm not in normed:
-                    normed[norm] = readout.normed(states, norm, model.final_norm).to(device)
-                pooled = readout.pool(normed[norm], weights[entry["name"]])
-                window.put(f"{place(tap)}readout/{entry['name']}/{layer:03d}", rows, pooled.cpu().numpy())
-            if request.recipes:
-                tokens = states.to(device)
-                for name, values in token_statistics.statistics(tokens, masks, request.recipes, CLAMPED_RECIPE).items():
-                    window.put(f"{place(tap)}{name}/{layer:03d}", rows, values.cpu().numpy())
+            for reduction in reductions:
+                for name, values in reduction.of(states, model.final_norm):
+                    window.put(f"{place(tap)}{name}/{layer:03d}", reduction.part.rows, values.cpu().numpy())
 
         return on_layer
 

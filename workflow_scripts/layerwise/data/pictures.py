@@ -9,6 +9,8 @@ from pathlib import Path
 import pandas as pd
 from PIL import Image
 
+from layerwise.atomic import room_for
+
 FOLDER = "images"
 
 
@@ -17,6 +19,9 @@ def write_pictures(folder: Path, pictures: Iterable[tuple[str, Image.Image]]) ->
 
     Returns:
         Columns id, image (path relative to ``folder``) and sha256 of the RGB pixels, which is independent of the encoder.
+
+    Raises:
+        FileError: the disk is full.
     """
     clear_pictures(folder)
     (folder / FOLDER).mkdir(parents=True)
@@ -24,7 +29,8 @@ def write_pictures(folder: Path, pictures: Iterable[tuple[str, Image.Image]]) ->
     for identifier, picture in pictures:
         name = f"{FOLDER}/{identifier}.png"
         temporary = folder / FOLDER / f".{identifier}.tmp"
-        picture.save(temporary, format="PNG", compress_level=1)
+        with room_for(folder / name):
+            picture.save(temporary, format="PNG", compress_level=1)
         os.replace(temporary, folder / name)
         rows.append({"id": identifier, "image": name, "sha256": hashlib.sha256(picture.tobytes()).hexdigest()})
     return pd.DataFrame(rows)

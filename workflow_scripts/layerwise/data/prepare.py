@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from layerwise.atomic import atomic_path
+from layerwise.data.conditions import make_conditions
 from layerwise.data.registry import IMAGE_SOURCES, load_image_source, load_source, load_transform
 from layerwise.data.source import Source
 from layerwise.data.views import make_image_views, make_views
@@ -56,27 +57,32 @@ def _write(folder: Path, name: str, source: Source, sample: dict[str, Any] | Non
 
 
 def derived(folder: Path, name: str, parent: Path, options: dict[str, Any]) -> None:
-    """Write views of the dataset in folder ``parent``.
+    """Write views of the dataset in folder ``parent``, or copies of its samples for a transform of tokens.
 
     Args:
         folder: results/data/{name}.
         name: of the derived dataset.
         parent: folder of the dataset it comes from.
-        options: ``transform``, ``views``, ``columns``, ``size``, ``sample`` and ``seed`` of the config's entry.
+        options: ``transform``, ``sample``, ``seed`` and ``views``, ``columns``, ``size`` or ``conditions``.
     """
     facts = read_record(parent / "manifest.json", "origin", "licence", "name")
     frame = read_samples(parent / "samples.parquet")
-    transform = load_transform(options["transform"])
-    count, seed, sample = options["views"], options["seed"], options["sample"]
     try:
-        if "image" in frame:
-            views = make_image_views(frame, transform, (parent, folder), count, seed, options["size"], sample)
-        else:
-            views = make_views(frame, transform, count, seed, options["columns"], sample)
+        views = _copies(frame, (parent, folder), options)
     except DataError as error:
         raise DataError(f"dataset {name!r}: {error}") from None
     kept = {key: facts[key] for key in ("origin", "licence")}
     write_dataset(folder, name, new_samples(views), kept | {"source": {"dataset": facts["name"], **options}, "sample": None})
+
+
+def _copies(frame: pd.DataFrame, folders: tuple[Path, Path], options: dict[str, Any]) -> pd.DataFrame:
+    seed, sample = options["seed"], options["sample"]
+    if "conditions" in options:
+        return make_conditions(frame, options["conditions"], seed, sample)
+    transform, count = load_transform(options["transform"]), options["views"]
+    if "image" in frame:
+        return make_image_views(frame, transform, folders, count, seed, options["size"], sample)
+    return make_views(frame, transform, count, seed, options["columns"], sample)
 
 
 def write_dataset(
@@ -88,6 +94,7 @@ def write_dataset(
     empty_allowed: bool = False,
 ) -> None:
     """Write samples.parquet, pairs.parquet (empty where nothing was judged), and manifest.json last."""
+    (folder / "manifest.json").unlink(missing_ok=True)  # one of the run before must not outlive its samples
     write_samples(folder / "samples.parquet", samples, name, empty_allowed)
     with atomic_path(folder / "pairs.parquet") as temporary:
         pairs.to_parquet(temporary, index=False)

@@ -51,7 +51,7 @@ def make_image_views(
     Raises:
         DataError: ``frame`` has no first views, or an image cannot be read.
     """
-    sources = _first_views(frame)
+    sources = first_views(frame)
     if sample is not None:
         sources = balanced_sample(sources, sample, seed)
     cells = [(row, view) for row in sources.to_dict("records") for view in range(views)]
@@ -82,7 +82,7 @@ def make_views(
     Raises:
         DataError: ``frame`` has no first views, or the transform cannot serve a sample.
     """
-    sources = _first_views(frame)
+    sources = first_views(frame)
     if sample is not None:
         sources = balanced_sample(sources, sample, seed)
     rows = [
@@ -93,7 +93,12 @@ def make_views(
     return pd.DataFrame(rows)
 
 
-def _first_views(frame: pd.DataFrame) -> pd.DataFrame:
+def first_views(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with view 0, from which every transform starts.
+
+    Raises:
+        DataError: there are none.
+    """
     sources = frame[frame["view"] == 0]
     if sources.empty:
         raise DataError("the dataset it is derived from has no rows with view 0.")

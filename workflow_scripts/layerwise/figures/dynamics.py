@@ -3,11 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
@@ -17,7 +15,6 @@ from layerwise.figures.labels import end_labels, room_for
 QUESTION = "How do the layers of {} change while it is trained?"
 COLUMNS = 3
 STEPS = 10  # lines of a panel
-DARKEST, PALEST = 0.05, 0.86  # of the colour map; its yellow end is not seen on white
 HEIGHT = 1.35
 
 
@@ -64,7 +61,7 @@ def draw(
     columns = min(COLUMNS, max(2, count))
     made = style.sheet(title, _notes(found, steps, frame), style.rows_for([count], columns), columns, HEIGHT, room)
     panels = style.flow(made, [count])[0]
-    shades = dict(zip(steps, _shades(len(steps)), strict=True))
+    shades = dict(zip(steps, style.shades(len(steps)), strict=True))
     if len(losses) > 1:
         _losses(panels[0], losses)
     for index, (panel, part) in enumerate(zip(panels[count - len(found) :], found, strict=True), count - len(found)):
@@ -128,12 +125,6 @@ def _drawn_steps(column: pd.Series) -> list[int]:
     if len(steps) <= STEPS:
         return steps
     return [steps[round(at)] for at in np.linspace(0, len(steps) - 1, STEPS)]
-
-
-def _shades(count: int) -> list[str]:
-    """Pale to dark, evenly: steps are spaced about evenly on a log scale."""
-    colours = mpl.colormaps[style.DEPTH_MAP]
-    return [to_hex(colours(share)) for share in np.linspace(PALEST, DARKEST, count)]
 
 
 def _name(step: int) -> str:

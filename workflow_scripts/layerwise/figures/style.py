@@ -11,6 +11,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
@@ -27,6 +28,7 @@ GREY = "#9A9A9A"
 INK = "#222222"
 MINUS, RHO, NOTHING = "\u2212", "\u03c1", "\u2013"
 DEPTH_MAP = "viridis"
+DARKEST, PALEST = 0.05, 0.86  # of the colour map; its yellow end is not seen on white
 HEADLINE_READOUT = "mean_normed"
 HEADLINE_RECIPE = "centre_unit_skip_first"
 COLOURS = {
@@ -69,6 +71,12 @@ def colour(name: str) -> str:
     """Return the one colour of a readout, recipe or variant; an unknown name always gets the same one of ``REST``."""
     name = base(name)
     return COLOURS.get(name, REST[zlib.crc32(name.encode()) % len(REST)])
+
+
+def shades(count: int) -> list[str]:
+    """Return ``count`` colours of one scale, pale to dark, for lines that follow each other in an order."""
+    colours = mpl.colormaps[DEPTH_MAP]
+    return [to_hex(colours(share)) for share in np.linspace(PALEST, DARKEST, count)]
 
 
 def base(name: str) -> str:

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -37,6 +37,40 @@ class Inputs(Protocol):
 
     def batch(self, rows: list[int]) -> Batch:
         """Collate these rows."""
+        ...
+
+
+@runtime_checkable
+class TokenInputs(Protocol):
+    """Inputs that are token ids, which a transform can change."""
+
+    lengths: NDArray[np.int64]
+    ids: list[list[int]]
+    special: list[list[int]]
+
+    def batch(self, rows: list[int]) -> Batch:
+        """Collate these rows."""
+        ...
+
+    def with_tokens(self, ids: list[list[int]], special: list[list[int]]) -> "TokenInputs":
+        """Return the same inputs with other tokens."""
+        ...
+
+
+@runtime_checkable
+class TokenModel(Protocol):
+    """What transforms of tokens ask of a model."""
+
+    max_tokens: int
+
+    @property
+    def ordinary_tokens(self) -> NDArray[np.int64]:
+        """The ids that are not special."""
+        ...
+
+    @property
+    def causal(self) -> bool:
+        """Whether the states of a token depend on that token and those before it only."""
         ...
 
 

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from layerwise.atomic import room_for
 from layerwise.checkpoints import FOLDER, folder_name
 from layerwise.errors import ModelError
 from layerwise.models import dinov2_onnx, gguf
@@ -36,18 +37,19 @@ def download(manifest: Path, name: str, source: dict[str, Any], parent: Path | N
     folder = manifest.parent / WEIGHTS
     building, parts = (manifest.parent / f".{WEIGHTS}.{stage}" for stage in ("building", "parts"))
     try:
-        for temporary in (building, parts):
-            shutil.rmtree(temporary, ignore_errors=True)
-            temporary.mkdir(parents=True)
-        if parent is not None:
-            facts = (_untrained if source.get("random") else _checkpoint)(building, source, parent)
-        elif source.get("adapters"):
-            facts = _adapted(building, parts, name, source, loader)
-        else:
-            facts = _fill(building, name, source, loader)
-        facts |= describe(building)
-        shutil.rmtree(folder, ignore_errors=True)
-        os.replace(building, folder)
+        with room_for(manifest):
+            for temporary in (building, parts):
+                shutil.rmtree(temporary, ignore_errors=True)
+                temporary.mkdir(parents=True)
+            if parent is not None:
+                facts = (_untrained if source.get("random") else _checkpoint)(building, source, parent)
+            elif source.get("adapters"):
+                facts = _adapted(building, parts, name, source, loader)
+            else:
+                facts = _fill(building, name, source, loader)
+            facts |= describe(building)
+            shutil.rmtree(folder, ignore_errors=True)
+            os.replace(building, folder)
     finally:
         for temporary in (building, parts):
             shutil.rmtree(temporary, ignore_errors=True)

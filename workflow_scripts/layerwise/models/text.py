@@ -1,5 +1,6 @@
 """Text models in Hugging Face folders: decoders and encoders."""
 
+import functools
 import inspect
 import json
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
@@ -42,6 +44,10 @@ class TextInputs:
         """Keep token ids and special-token flags."""
         self.ids, self.special, self.pad_id, self.device = ids, special, pad_id, device
         self.lengths = np.array([len(tokens) for tokens in ids], dtype=np.int64)
+
+    def with_tokens(self, ids: list[list[int]], special: list[list[int]]) -> "TextInputs":
+        """Return the same inputs with other tokens."""
+        return TextInputs(ids, special, self.pad_id, self.device)
 
     def batch(self, rows: list[int]) -> Batch:
         """Pad these rows on the right."""
@@ -110,6 +116,27 @@ class TextModel:
         if highest >= self._vocabulary:
             raise ModelError(f"the tokenizer writes token {highest} of {self._vocabulary} known ones; use the model's own.")
         return TextInputs(ids, special, self._pad_id, self.device)
+
+    @property
+    def ordinary_tokens(self) -> NDArray[np.int64]:
+        """The ids of the tokenizer that are not special and that the model has an embedding for."""
+        every = np.arange(min(len(self.tokenizer), self._vocabulary))
+        return np.setdiff1d(every, np.array(self.tokenizer.all_special_ids, dtype=np.int64))
+
+    @functools.cached_property
+    def causal(self) -> bool:
+        """Whether the states of a token depend on no later token, seen in a pass over two inputs that differ at the end."""
+        first = np.resize(self.ordinary_tokens, 8)
+        second = np.concatenate([first[:5], np.resize(self.ordinary_tokens[::-1], 3)])
+        batch = TextInputs([first.tolist(), second.tolist()], [[0] * 8] * 2, self._pad_id, self.device).batch([0, 1])
+        differences = []
+
+        def compare(_layer: int, states: Tensor) -> None:
+            early = states[:, :5].float()
+            differences.append(float((early[0] - early[1]).abs().max() / early.abs().max().clamp_min(1e-30)))
+
+        self.run(batch, compare)
+        return max(differences) < 1e-3
 
     @property
     def facts(self) -> dict[str, Any]:
