@@ -17,6 +17,7 @@ from transformers import (
     Mamba2Config,
     MambaConfig,
     ModernBertConfig,
+    ModernBertDecoderConfig,
     PreTrainedTokenizerFast,
     Qwen2Config,
     Qwen3Config,
@@ -60,13 +61,19 @@ FAMILIES = {
     "bert": BertConfig(**_SIZES),
     "roberta": RobertaConfig(**{**_SIZES, "max_position_embeddings": POSITIONS + 1}, pad_token_id=0, bos_token_id=3),
     "modernbert": ModernBertConfig(**_SIZES, **_SPECIAL, cls_token_id=3, sep_token_id=4, local_attention=8),
+    "modernbert-decoder": ModernBertDecoderConfig(  # Ettin's causal models
+        **_SIZES, **_SPECIAL, cls_token_id=3, sep_token_id=4, local_attention=8
+    ),
 }
 ENCODERS = ("bert", "roberta", "modernbert")
 
 
-def model(family: str, seed: int = 0) -> nn.Module:
-    """A model of ``family`` with random weights, norms and biases included."""
+def model(family: str, seed: int = 0, **sizes: int) -> nn.Module:
+    """A model of ``family`` with random weights, norms and biases included; ``sizes`` replace those of its config."""
     config = FAMILIES[family]
+    if sizes:
+        kept = {key: value for key, value in config.to_dict().items() if key != "layer_types"}  # one for each layer
+        config = type(config).from_dict(kept | sizes)
     torch.manual_seed(seed)
     made = MODEL_MAPPING[type(config)](config).eval()
     with torch.no_grad():

@@ -9,12 +9,21 @@ import pandas as pd
 
 from layerwise.errors import FileError
 from layerwise.records import read_record
-from layerwise.tables.frames import METRIC_COLUMNS, METRIC_KEY, RESIDUAL, SCORE_COLUMNS, SCORE_KEY, typed
+from layerwise.tables.frames import (
+    LEVEL_COLUMNS,
+    LEVEL_KEY,
+    METRIC_COLUMNS,
+    METRIC_KEY,
+    RESIDUAL,
+    SCORE_COLUMNS,
+    SCORE_KEY,
+    typed,
+)
 from layerwise.tables.items import item_store
 from layerwise.tables.missing import missing_table
 from layerwise.tables.reading import PathLike, checked_layers, in_order, need, objects
 
-__all__ = ["item_store", "metrics_table", "missing_table", "scores_table", "without_outcomes"]
+__all__ = ["item_store", "levels_table", "metrics_table", "missing_table", "scores_table", "without_outcomes"]
 
 _METRIC_FIELDS = ("model", "dataset", "task", "metric", "unit", "n_layers", "records")
 _TASK_FIELDS = ("model", "task", "type", "main_score", "readouts")
@@ -41,6 +50,21 @@ def metrics_table(paths: Iterable[PathLike]) -> pd.DataFrame:
     records = [(path, read_record(path, *_METRIC_FIELDS)) for path in in_order(paths)]
     rows = [row for path, record in records for row in _rows(_metric_rows, path, record)]
     return _table(rows, METRIC_COLUMNS, METRIC_KEY)
+
+
+def levels_table(paths: Iterable[PathLike]) -> pd.DataFrame:
+    """Read the metric records of datasets whose tokens a transform changed; as ``metrics_table``, a row per level and draw.
+
+    Returns:
+        Columns ``frames.LEVEL_COLUMNS``: ``transform``, ``level`` (a probability, a share, or a number of tokens) and
+        ``draw`` before those of ``metrics_table``.
+
+    Raises:
+        FileError: as for ``metrics_table``.
+    """
+    records = [(path, read_record(path, *_METRIC_FIELDS, "transform")) for path in in_order(paths)]
+    rows = [row for path, record in records for row in _rows(_metric_rows, path, record)]
+    return _table(rows, LEVEL_COLUMNS, LEVEL_KEY)
 
 
 def scores_table(task_paths: Iterable[PathLike], baseline_paths: Iterable[PathLike] = ()) -> pd.DataFrame:
@@ -81,6 +105,7 @@ def _rows(parse: Callable[[Path, dict[str, Any]], Rows], path: Path, record: dic
 
 def _metric_rows(path: Path, record: dict[str, Any]) -> Rows:
     shared = {key: record[key] for key in ("model", "dataset", "metric", "unit")} | {"task": record["task"] or ""}
+    shared |= {"transform": record.get("transform", "")}
     rows = []
     for entry in objects(record["records"], path, "records"):
         need(entry, path, "variant", "parameters", "n_samples", "layers")
@@ -92,6 +117,7 @@ def _metric_rows(path: Path, record: dict[str, Any]) -> Rows:
             "recipe": entry.get("recipe", ""),
             "parameters": json.dumps(entry["parameters"] or {}, sort_keys=True, separators=(",", ":"), ensure_ascii=False),
             "tap": entry.get("tap", RESIDUAL),
+            **{key: entry.get(key) for key in ("level", "draw")},
             "n": entry["n_samples"],
             "saturated": bool(entry.get("saturated", False)),
             **{key: entry.get(key) for key in ("null_value", "null_normalized", "null_broken_pairs")},
@@ -99,6 +125,7 @@ def _metric_rows(path: Path, record: dict[str, Any]) -> Rows:
             "path": str(path),
         }
         name = f"{path}, {curve['readout'] or curve['recipe']} of variant {curve['variant']!r}"
+        name += "" if curve["level"] is None else f", level {curve['level']:g}, draw {curve['draw']}"
         name += "" if curve["tap"] == RESIDUAL else f" at tap {curve['tap']}"
         first = int(curve["tap"] != RESIDUAL)  # before the first block there is no tap
         layers = checked_layers(entry["layers"], name, record["n_layers"], first)

@@ -15,14 +15,28 @@ SCORE_COLUMNS = (
     "model", "task", "type", "protocol", "readout", "layer", "tap", "depth", "score", "n_items", "n_not_converged",
     "baseline",
 )  # fmt: skip
+LEVEL_COLUMNS = ("transform", "level", "draw", *METRIC_COLUMNS)
 METRIC_KEY = ("model", "dataset", "metric", "variant", "readout", "recipe", "parameters", "tap", "layer")
 SCORE_KEY = ("model", "task", "protocol", "readout", "tap", "layer", "baseline")
 
+LEVEL_KEY = ("model", "dataset", "metric", "variant", "readout", "recipe", "parameters", "level", "draw", "tap", "layer")
+
 RESIDUAL = "residual"
 
-_WHOLE = frozenset(("layer", "n", "n_excluded", "n_items", "n_not_converged"))
+_WHOLE = frozenset(("draw", "layer", "n", "n_excluded", "n_items", "n_not_converged"))
 _FLOATS = frozenset(
-    ("depth", "value", "normalized", "null_value", "null_normalized", "null_broken_pairs", "se", "split_half", "score")
+    (
+        "level",
+        "depth",
+        "value",
+        "normalized",
+        "null_value",
+        "null_normalized",
+        "null_broken_pairs",
+        "se",
+        "split_half",
+        "score",
+    )
 )
 
 
