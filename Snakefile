@@ -20,6 +20,7 @@ include: "rules/tasks.smk"
 include: "rules/tables.smk"
 include: "rules/figures.smk"
 include: "rules/export.smk"
+include: "rules/provenance.smk"
 
 
 rule all:

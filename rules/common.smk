@@ -50,12 +50,14 @@ MODELS = {entry.name: entry for entry in STUDY.models}
 TASKS = {entry.name: entry for entry in STUDY.tasks}
 METRICS = {entry.name: entry for entry in STUDY.metrics}
 FINAL = finals(MODELS)
-METRIC_CELLS = [
+EVERY_CELL = [
     (model, dataset, metric)
     for model, entry in MODELS.items()
     for dataset, metric in CELLS
     if runs(entry, PLANS[dataset])
 ]
+LEVEL_CELLS = [cell for cell in EVERY_CELL if PLANS[cell[1]].conditions]
+METRIC_CELLS = [cell for cell in EVERY_CELL if cell not in LEVEL_CELLS]
 TASK_CELLS = [
     (model, task)
     for model, entry in MODELS.items()
@@ -87,10 +89,18 @@ def module_file(dotted):
 
 
 def metric_files():
-    """Return the JSON of every metric of every model."""
+    """Return the JSON of every metric of every model on datasets as they are."""
     return [
         f"results/metrics/{model}/{dataset}/{metric}.json"
         for model, dataset, metric in METRIC_CELLS
+    ]
+
+
+def level_files():
+    """Return the JSON of every metric of every model on datasets whose tokens a transform changes."""
+    return [
+        f"results/metrics/{model}/{dataset}/{metric}.json"
+        for model, dataset, metric in LEVEL_CELLS
     ]
 
 
@@ -106,33 +116,51 @@ def baseline_files():
 
 def figure_names():
     """Return the figures this study has data for."""
-    names = [
-        f"metric_{metric}"
-        for metric in METRICS
-        if metric in {name for _, name in CELLS}
-    ]
-    names += ["valley"] if "prompt_entropy" in METRICS else []
-    sinks = {"sink_norm_ratio", "sink_variance_share"}
-    names += ["sink"] if sinks & {name for _, name in CELLS} else []
-    names += ["released"] if METRICS else []
-    names += ["scores", "depth_profile", "best_layers", "gains"] if TASKS else []
+    computed = {metric for _, _, metric in METRIC_CELLS}
+    sinks = {"sink_norm_ratio", "sink_variance_share"}  # figure sink shows them
+    names = [f"metric_{name}" for name in METRICS if name in computed - sinks]
+    names += ["valley"] if "prompt_entropy" in computed else []
+    names += ["sink"] if sinks & computed else []
+    names += ["released"] if computed else []
+    names += (
+        ["taps"]
+        if any(len(PLANS[name].taps) > 1 for _, name, _ in METRIC_CELLS)
+        else []
+    )
+    of_scores = ["scores", "depth_profile", "best_layers", "gains", "score_vs_cost"]
+    names += of_scores if TASKS else []
     against = ["metric_vs_score", "correlations", "correlation_matrix", "selection"]
     names += against if TASKS and METRICS else []
     names += [f"dynamics~{run}" for run in traced_runs()]
+    names += [f"levels~{name}" for name in leveled()]
+    names += [f"compared~{label}" for label in compared_labels()]
     return names + figures_of_models()
+
+
+def leveled():
+    """Return the datasets whose tokens a transform changes, on which metrics are computed."""
+    return list(dict.fromkeys(dataset for _, dataset, _ in LEVEL_CELLS))
+
+
+def final_tables():
+    """Return every table of this study."""
+    of_tasks = [*TABLES, "layer_costs"]
+    tables = ["metrics", "scores", "missing", *(of_tasks if TASKS else [])]
+    tables += ["training_dynamics"] if traced_runs() else []
+    tables += ["levels"] if LEVEL_CELLS else []
+    return [f"results/tables/{name}.csv" for name in tables]
 
 
 def final_targets():
     """Return what a complete run leaves behind."""
-    tables = ["metrics", "scores", "missing", *(TABLES if TASKS else [])]
     figures = [
         f"results/figures/{name}.{kind}"
         for name in figure_names()
         for kind in ("pdf", "png")
     ]
-    tables += ["training_dynamics"] if traced_runs() else []
     exports = [f"results/export/{entry.name}/manifest.json" for entry in STUDY.export]
-    return [f"results/tables/{name}.csv" for name in tables] + figures + exports
+    record = "results/provenance/study.json"
+    return ["results/summary.md", *final_tables(), *figures, *exports, record]
 
 
 include: "common/models.smk"
@@ -144,3 +172,4 @@ include: "common/resources.smk"
 include: "common/tables.smk"
 include: "common/figures.smk"
 include: "common/export.smk"
+include: "common/provenance.smk"

@@ -24,6 +24,24 @@ rule collect_records:
         "../workflow_scripts/collect_records.py"
 
 
+rule collect_levels:
+    input:
+        level_files(),
+    output:
+        "results/tables/levels.csv",
+    log:
+        "results/logs/collect_levels.log",
+    benchmark:
+        "results/benchmarks/collect_levels.tsv"
+    conda:
+        ENVIRONMENT
+    threads: 1
+    params:
+        code=adapter_digest("collect_levels"),
+    script:
+        "../workflow_scripts/collect_levels.py"
+
+
 rule build_table:
     input:
         metrics="results/tables/metrics.csv",
@@ -47,6 +65,26 @@ rule build_table:
         "../workflow_scripts/build_table.py"
 
 
+rule cost_layers:
+    input:
+        models=scored_manifests(),
+        tasks=task_files(),
+    output:
+        "results/tables/layer_costs.csv",
+    log:
+        "results/logs/cost_layers.log",
+    benchmark:
+        "results/benchmarks/cost_layers.tsv"
+    conda:
+        ENVIRONMENT
+    threads: 1
+    params:
+        loaders=scored_loaders(),
+        code=adapter_digest("cost_layers"),
+    script:
+        "../workflow_scripts/cost_layers.py"
+
+
 rule trace_training:
     input:
         metrics="results/tables/metrics.csv",
@@ -67,3 +105,29 @@ rule trace_training:
         code=adapter_digest("trace_training"),
     script:
         "../workflow_scripts/trace_training.py"
+
+
+rule write_findings:
+    input:
+        unpack(finding_tables),
+    output:
+        markdown="results/summary.md",
+        page=report(
+            "results/summary.html",
+            caption="captions/summary.rst",
+            category="Answers",
+            labels={"figure": "all findings in ten lines"},
+        ),
+    log:
+        "results/logs/write_findings.log",
+    benchmark:
+        "results/benchmarks/write_findings.tsv"
+    conda:
+        ENVIRONMENT
+    threads: 1
+    params:
+        title=STUDY.title,
+        options=finding_options(),
+        code=adapter_digest("write_findings"),
+    script:
+        "../workflow_scripts/write_findings.py"

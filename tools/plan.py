@@ -20,7 +20,8 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # before the library is imported
 
 import pandas as pd
 import yaml
-from layerwise.config import DatasetSource, ModelEntry, Study, load_study
+from layerwise.config import ModelEntry, Study, load_study
+from layerwise.config_datasets import DatasetSource, Derivation
 from layerwise.config_reading import check_files
 from layerwise.costs import estimates, sizes
 from layerwise.costs.lengths import image_tokens, text_tokens
@@ -30,6 +31,7 @@ from layerwise.packages import package_path
 from layerwise.plan import DatasetPlan, dataset_plans, looked_up, runs
 from layerwise.samples import balanced_sample, new_samples, read_samples
 from layerwise.tasks.registry import load_task_source
+from layerwise.template import filled
 
 RESULTS = Path("results")
 UNKNOWN = "unknown until downloaded"
@@ -38,10 +40,11 @@ _TEXTS = ("text", "sentences", "sentence1", "sentence2")
 
 @dataclasses.dataclass(frozen=True)
 class Content:
-    """The rows of a dataset: their number, and the texts where they are texts."""
+    """The rows of a dataset: their number, the texts where they are texts, and the level of each where tokens change."""
 
     rows: int
     texts: list[str] | None = None
+    levels: list[float] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +76,7 @@ class Drafts:
 
     def __init__(self, study: Study, plans: dict[str, DatasetPlan], folder: Path) -> None:
         self.study, self.plans, self.folder = study, plans, folder
+        self.written = {entry.name for entry in study.datasets if entry.source.traces}  # by a model, when it runs
         self.content = functools.cache(self._content)
 
     def _content(self, name: str) -> Content | None:
@@ -80,18 +84,19 @@ class Drafts:
         plan, there = self.plans[name], RESULTS / "data" / name
         try:
             if (there / "manifest.json").is_file():
-                return self._read(there)
+                return self._read(there, plan.template)
             if plan.modality == "image":
                 return self._images(plan)
             folder = self._draft(plan)
-            return self._read(folder) if folder else None
+            return self._read(folder, plan.template) if folder else None
         except LayerwiseError:
             return None  # the rule that prepares it will say why
 
     @staticmethod
-    def _read(folder: Path) -> Content:
-        frame = read_samples(folder / "samples.parquet")
-        return Content(len(frame), frame["text"].tolist() if "text" in frame else None)
+    def _read(folder: Path, template: str) -> Content:
+        frame = filled(read_samples(folder / "samples.parquet"), template)
+        levels = frame["level"].tolist() if "level" in frame else None
+        return Content(len(frame), frame["text"].tolist() if "text" in frame else None, levels)
 
     def _images(self, plan: DatasetPlan) -> Content | None:
         entry: Any = plan.entry
@@ -117,8 +122,11 @@ class Drafts:
             return None
         if plan.task == plan.name.split("~")[0] and plan.views == 1:
             return self._draft_task(plan)
-        if plan.views > 1 and parent:
-            derived(folder, plan.name, parent, entry.model_dump())
+        if isinstance(entry, Derivation) and parent:
+            conditions = {"conditions": plan.conditions} if plan.conditions else {}
+            derived(folder, plan.name, parent, entry.model_dump() | conditions)
+        elif plan.name in self.written:
+            return None
         elif parent:
             from_dataset(folder, plan.name, parent, entry.model_dump()["sample"])
         else:
@@ -215,13 +223,16 @@ def size_of(place: Path | None, loader: str) -> sizes.ModelSize | None:
     return sizes.from_folder(place, loader) if place.is_dir() else sizes.from_converted(place, loader)
 
 
-def tokens_of(entry: ModelEntry, size: sizes.ModelSize, tokenizer: Path | None, content: Content) -> estimates.Tokens | None:
+def tokens_of(
+    entry: ModelEntry, size: sizes.ModelSize, tokenizer: Path | None, content: Content, transform: str
+) -> estimates.Tokens | None:
     """Return how long the samples are to a model."""
     if content.texts is None:
         default = 224 if entry.preprocessing == "study" else None
         each = size.image_tokens(entry.image_size or default)
         return image_tokens(content.rows, each, size.width) if each else None
-    return text_tokens(content.texts, entry.max_tokens, size.width, tokenizer)
+    levels = (transform, content.levels) if content.levels else None
+    return text_tokens(content.texts, entry.max_tokens, size.width, tokenizer, levels)
 
 
 def tokenizer_of(name: str, known: Known) -> Path | None:
@@ -239,7 +250,8 @@ def cells(study: Study, drafts: Drafts, known: Known) -> Iterator[Cell]:
             if not plan.collect or not runs(entry, plan):
                 continue
             content = drafts.content(plan.name)
-            tokens = tokens_of(entry, size, tokenizer, content) if size and content else None
+            transform = getattr(plan.entry, "transform", "")
+            tokens = tokens_of(entry, size, tokenizer, content, transform) if size and content else None
             if size is None or tokens is None:
                 yield Cell(entry.name, plan.name, gpu)
                 continue
@@ -307,7 +319,9 @@ def rules_with_models(study: Study, plans: dict[str, DatasetPlan]) -> str:
         for task in study.tasks
         if task.type == "attention_probe" and runs(model, plans[looked_up(task)])
     ]
-    more = f"extract_activations and probe_attention ({len(probes)} jobs)" if probes else "extract_activations"
+    traces = sum(entry.source.traces is not None for entry in study.datasets)
+    others = {"probe_attention": len(probes), "write_traces": traces}
+    more = " and ".join(["extract_activations", *(f"{rule} ({count} jobs)" for rule, count in others.items() if count)])
     return f"Rules that run a model, and so use a GPU where there is one: {more}; every other rule runs on a CPU."
 
 

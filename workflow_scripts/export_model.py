@@ -14,6 +14,7 @@ from layerwise.progress import rule_log
 from layerwise.provenance import provenance
 from layerwise.samples import read_samples
 from layerwise.store import Activations
+from layerwise.template import filled
 
 if TYPE_CHECKING:
     from snakemake.iocontainers import snakemake
@@ -41,6 +42,7 @@ def stored_vectors(inputs: dict[str, str], readout: str, layer: int, revision: s
             raise FileError(f"{store.path} was made from other weights or samples; delete it and run again.")
         vectors = store.rows(readout, min(layer, store.n_layers))[: len(samples)]
         half = store.file[f"readout/{readout}/000"].dtype == "float16"
+        samples = filled(samples, store.header.provenance.get("template", ""))
         return Stored(store.header.dataset, samples, Path(inputs["samples"]).parent, vectors, half)
 
 

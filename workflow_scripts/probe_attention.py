@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from layerwise.costs.layers import token_moments
 from layerwise.models.device import resolve, weight_bytes
 from layerwise.models.layered import OnLayer
 from layerwise.models.manifest import verified_weights
@@ -37,6 +38,7 @@ def main(output: str, inputs: dict[str, str], model: dict[str, Any], code: str, 
     origin |= {"model_revision": manifest["digest"], "dtype": model["dtype"], "input": loaded.facts}
     record = {"model": model["name"], "task": task.name, "type": task.type, "main_score": task.main_score}
     record |= {"dataset_digest": dataset["digest"], "data_revision": task.spec["digest"], "provenance": origin}
+    record |= {"tokens": token_moments(opened.lengths)}
     write_record(output, record | attention_task.result(task, probed))
 
 

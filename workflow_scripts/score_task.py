@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from layerwise.costs.layers import token_moments
 from layerwise.progress import Progress, rule_log
 from layerwise.provenance import provenance
 from layerwise.records import read_record, write_record
@@ -21,9 +22,10 @@ def main(output: str, activations: str, spec: str, code: str, seed: int, progres
     record = {"task": files.name, "type": files.type, "main_score": files.main_score, **kind.benchmark(files)}
     with Activations(activations) as store:
         scored = scored_layers(kind, files, store, progress)
-        header = store.header
+        header, tokens = store.header, token_moments(store.n_tokens)
     record |= {"model": header.model, "model_revision": header.model_revision}
     record |= {"dataset_digest": header.dataset_digest, "data_revision": files.spec["digest"]}
+    record |= {"tokens": tokens}
     write_record(output, record | {"provenance": provenance(code, seed, *kind.VERSIONS)} | scored)
 
 

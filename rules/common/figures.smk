@@ -16,7 +16,16 @@ TWINS = {
     for name, entry in reversed(MODELS.items())
     if entry.source.random
 }
-OF_METRICS = ("metric", "valley", "sink", "released", "model_metrics")
+OF_METRICS = (
+    "metric",
+    "valley",
+    "sink",
+    "released",
+    "model_metrics",
+    "levels",
+    "compared",
+    "taps",
+)
 OF_CORPUS = ("valley", "sink", "released")
 
 
@@ -34,11 +43,24 @@ def figures_of_models():
     ]
 
 
+def compared_labels():
+    """Return the labels of which the trained models have two values or more."""
+    found = {}
+    for name in TRAINED:
+        for label, value in MODELS[name].labels.items():
+            found.setdefault(label, set()).add(str(value))
+    return [label for label, values in found.items() if len(values) > 1]
+
+
 def figure_tables(wildcards):
     """Return the tables this study has, by name."""
     if resolve(wildcards.figure)[0] == "dynamics":
         return {"training_dynamics": "results/tables/training_dynamics.csv"}
+    if resolve(wildcards.figure)[0] == "levels":
+        return {"levels": "results/tables/levels.csv"}
     present = ["metrics", "scores", *(TABLES if TASKS else [])]
+    if resolve(wildcards.figure)[0] == "score_vs_cost":
+        present = ["scores", "layer_costs"]
     return {name: f"results/tables/{name}.csv" for name in present}
 
 
@@ -49,8 +71,17 @@ def figure_options(wildcards):
     headline = {"headline_readout": STUDY.headline_readout}
     if figure in OF_CORPUS:
         return dataset
-    if figure == "dynamics":
+    if figure in ("dynamics", "taps"):
         return headline | dataset
+    if figure == "levels":
+        return headline
+    if figure == "compared":
+        values = {
+            name: str(MODELS[name].labels[own["label"]])
+            for name in TRAINED
+            if own["label"] in MODELS[name].labels
+        }
+        return headline | dataset | {"values": values}
     twin = {"twin": TWINS.get(own.get("model"), "")}
     return headline | {
         "model_scores": twin,
@@ -69,7 +100,9 @@ def figure_section(wildcards):
     if "model" in own:
         point = checkpoint(own["model"])
         return f"Model {point.run if point else own['model']}"
-    return "Metrics" if figure in OF_METRICS else "Answers"
+    if "dataset" in own:
+        return f"Levels of {own['dataset'].split(SEPARATOR)[0]}"
+    return "Metrics" if figure in OF_METRICS and figure != "compared" else "Answers"
 
 
 def figure_label(wildcards, input):

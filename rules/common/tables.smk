@@ -1,5 +1,7 @@
 """What the rules of stage tables ask: named input and param functions."""
 
+from layerwise.tables.finding import COLUMNS as FINDING_TABLES
+
 
 def expected_cells():
     """Return every cell the tables should have, and those they cannot have with the reason."""
@@ -46,6 +48,40 @@ def table_options():
         "directions": directions,
         "corpora": [
             STUDY.headline_dataset,
-            *(name for name, plan in PLANS.items() if not plan.task),
+            *(
+                name
+                for name, plan in PLANS.items()
+                if not (plan.task or plan.conditions)
+            ),
         ],
     }
+
+
+def finding_tables(wildcards):
+    """Return the tables of this study that findings are computed from, by name."""
+    made = ["metrics", *(TABLES if TASKS else [])]
+    made += ["training_dynamics"] if traced_runs() else []
+    made += ["levels"] if LEVEL_CELLS else []
+    return {
+        name: f"results/tables/{name}.csv" for name in FINDING_TABLES if name in made
+    }
+
+
+def finding_options():
+    """Return what findings take from the config: models, their untrained twins, and the headlines."""
+    return {
+        "models": TRAINED,
+        "twins": TWINS,
+        "readout": STUDY.headline_readout,
+        "dataset": STUDY.headline_dataset,
+    }
+
+
+def scored_loaders():
+    """Return the loader of every model that a task scores."""
+    return {model: MODELS[model].loader for model, _ in TASK_CELLS}
+
+
+def scored_manifests():
+    """Return the manifest of every model that a task scores."""
+    return [f"results/models/{model}/manifest.json" for model in scored_loaders()]

@@ -29,7 +29,7 @@ def task_options(wildcards):
     """Return the config's entry of a task, with the digests of its own files."""
     entry = TASKS[wildcards.task]
     others = set() if entry.type == ATTENTION_PROBE else set(PROBE_DEFAULTS)
-    options = entry.model_dump(exclude={"name", *others})
+    options = entry.model_dump(exclude={"name", "template", *others})
     return options | {"digests": entry.file_digests} if entry.file_digests else options
 
 

@@ -29,16 +29,28 @@ def atomic_path(final: str | os.PathLike[str]) -> Iterator[Path]:
     _remove_stale(final)
     temporary = final.with_name(f".{final.name}.{_HOST}.{os.getpid()}.tmp")
     try:
-        yield temporary
-        _fsync(temporary)
-        os.replace(temporary, final)
-        _fsync(final.parent)
+        with room_for(final):
+            yield temporary
+            _fsync(temporary)
+            os.replace(temporary, final)
+            _fsync(final.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def room_for(final: str | os.PathLike[str]) -> Iterator[None]:
+    """Say in one sentence that a full disk stopped the block, which writes ``final`` or what belongs to it.
+
+    Raises:
+        FileError: see ``disk_full``.
+    """
+    try:
+        yield
     except OSError as error:
         if error.errno not in _FULL:
             raise
         raise disk_full(final, getattr(error, "needed", None)) from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

@@ -8,10 +8,12 @@ from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_
 from layerwise.config_reading import CLOSED
 from layerwise.config_training import TrainSource, expand_checkpoints
 from layerwise.errors import ConfigError
+from layerwise.template import checked
 
 Name = Annotated[str, StringConstraints(strict=True)]
 Seed = Annotated[int, Field(ge=0, lt=2**32, strict=True)]
 Text = Annotated[str, StringConstraints(min_length=1)]
+Template = Annotated[str, StringConstraints(strict=True), AfterValidator(checked)]
 
 PLACEHOLDER = "{revision}"
 _REPOSITORY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*/[A-Za-z0-9_][A-Za-z0-9._-]*")

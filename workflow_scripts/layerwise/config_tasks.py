@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from layerwise.config_models import Name, Seed, Text
+from layerwise.config_models import Name, Seed, Template, Text
 from layerwise.config_probe import ATTENTION_PROBE, ProbeKeys
 from layerwise.config_reading import CLOSED
 from layerwise.packages import file_digest, folder_digest
@@ -74,6 +74,7 @@ class TaskEntry(ProbeKeys):
         "image_classification", "attention_probe",
     ]  # fmt: skip
     dataset: str | None = None
+    template: Template | None = None
     table: TaskTable | None = None
     corpus: TextFile | None = None
     queries: TextFile | None = None
@@ -118,6 +119,8 @@ class TaskEntry(ProbeKeys):
                 self._check_table(kind, self.table)
             else:
                 self._check_dataset(kind)
+        if self.modality == "image":
+            _refuse(self, ("template",), kind)
         if self.subset is not None and self.subsets is not None and self.subset not in self.subsets:
             raise ValueError(f"'subset' is {self.subset!r}, which is not among 'subsets'; add it there")
         return self
@@ -182,7 +185,7 @@ class TaskEntry(ProbeKeys):
             folder = Path(self.path).expanduser()
             return {"path": folder_digest(folder, ("*", "*/*", "*/*/*")) if folder.is_dir() else "absent"}
         own = {key: getattr(self, key) for key in ("table", *RETRIEVAL)}
-        files = {key: Path(entry.path) for key, entry in own.items() if entry is not None}
+        files = {key: Path(entry.path).expanduser() for key, entry in own.items() if entry is not None}
         return {key: file_digest(path) if path.is_file() else "absent" for key, path in files.items()}
 
 

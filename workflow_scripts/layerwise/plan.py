@@ -42,6 +42,7 @@ class DatasetPlan:
         metrics: asked for in the config; None means every metric that fits.
         modality: "text" or "image".
         entry: the config's entry that made it.
+        template: what a model reads around every text; "" for the text alone.
     """
 
     name: str
@@ -52,6 +53,12 @@ class DatasetPlan:
     metrics: tuple[str, ...] | None
     modality: str
     entry: DatasetEntry | Derivation | TaskEntry
+    template: str = ""
+
+    @property
+    def conditions(self) -> list[dict[str, float]]:
+        """Level and draw of every copy of a sample under a transform of tokens; empty without one."""
+        return self.entry.conditions if isinstance(self.entry, Derivation) else []
 
     @property
     def taps(self) -> list[str]:
@@ -80,7 +87,11 @@ def dataset_plans(study: Study) -> dict[str, DatasetPlan]:
     for entry in study.datasets:
         wanted = None if entry.metrics is None else tuple(entry.metrics)
         modality = _modality(study, entry)
-        plan = DatasetPlan(entry.name, entry.source.dataset, "", tuple(entry.collect), 1, wanted, modality, entry)
+        if entry.source.traces is not None and modality == "image":
+            raise ConfigError(f"config: dataset {entry.name!r} continues {entry.source.parent!r}, which holds no text.")
+        plan = DatasetPlan(
+            entry.name, entry.source.parent, "", tuple(entry.collect), 1, wanted, modality, entry, _template(entry, modality)
+        )
         plans += [plan, *(_derived(plan, derivation) for derivation in entry.derive)]
     for task in study.tasks:
         modality = next((_modality(study, entry) for entry in study.datasets if entry.name == task.dataset), "text")
@@ -90,11 +101,12 @@ def dataset_plans(study: Study) -> dict[str, DatasetPlan]:
             )
         if modality == "image":
             continue  # its images are rows of its dataset
-        plans.append(DatasetPlan(task.name, None, task.name, ("readouts",), 1, (), modality, task))
+        plans.append(DatasetPlan(task.name, None, task.name, ("readouts",), 1, (), modality, task, _template(task)))
         if task.sample and study.task_metrics:
             metrics = tuple(study.task_metrics)
             collected = ("readouts", "tokens")
-            sample = DatasetPlan(f"{task.name}~sample", task.name, task.name, collected, 1, metrics, modality, task)
+            drawn = f"{task.name}~sample", task.name, task.name, collected, 1, metrics, modality, task
+            sample = DatasetPlan(*drawn, _template(task))
             plans.append(sample)
             if study.task_views is not None:
                 plans.append(_derived(sample, study.task_views))
@@ -132,12 +144,24 @@ def _derived(parent: DatasetPlan, derivation: Derivation) -> DatasetPlan:
         )
     wanted = (parent.metrics if parent.task else None) if derivation.metrics is None else tuple(derivation.metrics)
     name, collect = f"{parent.name}~{derivation.name}", tuple(derivation.collect)
-    return DatasetPlan(name, parent.name, parent.task, collect, derivation.views, wanted, parent.modality, derivation)
+    if derivation.conditions and parent.template:
+        raise ConfigError(
+            f"config: transform {derivation.transform!r} of dataset {parent.name!r} would change the tokens of its "
+            "'template' too; leave one out."
+        )
+    views = 1 if derivation.conditions else derivation.views
+    return DatasetPlan(name, parent.name, parent.task, collect, views, wanted, parent.modality, derivation, parent.template)
+
+
+def _template(entry: DatasetEntry | TaskEntry, modality: str = "text") -> str:
+    if entry.template and modality == "image":
+        raise ConfigError(f"config: dataset {entry.name!r} holds images, which have no 'template'; leave it out.")
+    return entry.template or ""
 
 
 def _modality(study: Study, entry: DatasetEntry) -> str:
-    while entry.source.dataset is not None:
-        entry = next(other for other in study.datasets if other.name == entry.source.dataset)
+    while entry.source.parent is not None:
+        entry = next(other for other in study.datasets if other.name == entry.source.parent)
     return "image" if entry.source.kind in ("digits", "glyphs", "image_folder") else "text"
 
 

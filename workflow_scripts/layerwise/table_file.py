@@ -23,7 +23,7 @@ def read_table(path: str, *columns: str) -> pd.DataFrame:
     Raises:
         DataError: no such file, an unknown ending, an unreadable table, or one of ``columns`` is missing.
     """
-    file = Path(path)
+    file = Path(path).expanduser()
     if file.suffix.lower() not in _READERS:
         raise DataError(f"table {path!r}: unknown ending {file.suffix!r}; use one of {', '.join(_READERS)}.")
     if not file.is_file():
@@ -41,4 +41,4 @@ def read_table(path: str, *columns: str) -> pd.DataFrame:
 
 def table_origin(path: str) -> str:
     """Return the name of a file with the sha256 of its content."""
-    return f"{Path(path).name} sha256 {file_digest(path)}"
+    return f"{Path(path).name} sha256 {file_digest(Path(path).expanduser())}"

@@ -41,11 +41,12 @@ SHAPES = {
 
 
 def build(models: dict[str, int] | None = None, tasks: dict[str, str] | None = None) -> dict[str, pd.DataFrame]:
-    """Return the five tables; the same arguments give the same numbers."""
+    """Return the tables; the same arguments give the same numbers."""
     models, tasks = LAYERS if models is None else models, TASKS if tasks is None else tasks
     return {
         "metrics": pd.DataFrame(_metrics(models, tasks)),
         "scores": pd.DataFrame(_scores(models, tasks)),
+        "layer_costs": pd.DataFrame(_costs(models, tasks)),
         "layer_summary": pd.DataFrame(_summary(models, tasks)),
         "correlations": pd.DataFrame(_correlations(models, tasks)),
         "layer_selection": pd.DataFrame(_selection(models, len(tasks))),
@@ -146,6 +147,22 @@ def _scores(models: dict[str, int], tasks: dict[str, str]) -> Iterator[dict[str,
                 if kind == "classification" or baseline != "majority":
                     empty = {"model": "", "readout": "", "layer": np.nan, "depth": np.nan, "tap": ""}
                     yield shared | key | empty | {"baseline": baseline, "score": score}
+
+
+def _costs(models: dict[str, int], tasks: dict[str, str]) -> Iterator[dict[str, object]]:
+    for model, n in models.items():
+        for task in tasks:
+            for layer in range(n):
+                share = layer / max(n - 1, 1)
+                cell = {"model": model, "task": task, "layer": layer, "depth": share, "tokens": 30.0, "undefined": ""}
+                yield (
+                    cell
+                    | {"parameters": 1e7 * (1 + layer), "parameters_share": (1 + layer) / n}
+                    | {
+                        "flops": 1.5e8 * layer,
+                        "flops_share": share,
+                    }
+                )
 
 
 def _summary(models: dict[str, int], tasks: dict[str, str]) -> Iterator[dict[str, object]]:

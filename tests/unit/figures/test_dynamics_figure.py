@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from layerwise.figures import dynamics, reading
+from layerwise.figures import dynamics, reading, style
 from layerwise.figures.registry import resolve
 from layerwise.figures.report import subject
 from looking import all_text, faults, lines, panels
@@ -71,7 +71,7 @@ def test_it_stays_legible(steps: tuple[int, ...]) -> None:
 
 
 def test_pale_to_dark() -> None:
-    shades = dynamics._shades(6)
+    shades = style.shades(6)
     brightness = [sum(int(shade[i : i + 2], 16) * w for i, w in ((1, 0.3), (3, 0.59), (5, 0.11))) for shade in shades]
     assert brightness == sorted(brightness, reverse=True)
     assert brightness[0] < 205  # seen on white

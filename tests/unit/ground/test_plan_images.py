@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from layerwise.config import DatasetSource, Study, load_study
+from layerwise.config import Study, load_study
+from layerwise.config_datasets import DatasetSource
 from layerwise.errors import ConfigError
 from layerwise.metrics.registry import load_metric
 from layerwise.plan import dataset_plans, looked_up, metric_cells, runs

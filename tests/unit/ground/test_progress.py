@@ -1,10 +1,12 @@
 """What a rule says: progress with an estimate, an error as one sentence, its traceback in the log."""
 
 import sys
+import time
 import warnings
 from pathlib import Path
 
 import pytest
+from layerwise import progress
 from layerwise.errors import DataError
 from layerwise.progress import Progress, rule_log
 
@@ -100,3 +102,19 @@ def test_a_log_of_a_run_before_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text("old")
     run(tmp_path / "a.log", lambda _report: print("new"))
     assert (tmp_path / "a.log").read_text() == "new\n"
+
+
+def test_silent_work_is_heard_of_and_work_with_progress_is_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    silent, talking = Progress("silent"), Progress("talking", every=0.02)
+    with progress._heard(silent, first=0.05):
+        time.sleep(0.5)
+    lines = capsys.readouterr().err.splitlines()
+    assert 2 <= len(lines) <= 4  # after 0.05, 0.15 and 0.35 seconds
+    assert set(lines) <= {"silent: running for 0 s"}
+    with progress._heard(talking, first=0.2):
+        for done in range(1, 26):
+            talking(done, 25)
+            time.sleep(0.02)
+    assert "running for" not in capsys.readouterr().err
+    time.sleep(0.1)
+    assert capsys.readouterr().err == ""

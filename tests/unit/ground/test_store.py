@@ -182,7 +182,7 @@ def test_the_file_can_be_read_without_this_package(file: Path) -> None:
     with h5py.File(file) as opened:
         assert set(opened.attrs) == {"schema_version", "complete", *Header.__dataclass_fields__}
         assert json.loads(opened.attrs["recipes"]) == RECIPES
-        assert opened.attrs["schema_version"] == 2
+        assert opened.attrs["schema_version"] == 3
         assert opened["tokens/offsets"][:].tolist() == [0, 3, 7, 8, 12, 14, 18]
         assert set(opened) == {"id", "source_id", "view", "n_tokens", "readout", "tokens"}
 

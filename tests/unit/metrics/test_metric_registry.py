@@ -1,9 +1,15 @@
 """The metrics, their facts, and the config's parameters."""
 
 import math
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from layerwise.errors import ConfigError
+from layerwise.metrics import registry
 from layerwise.metrics.cases import plan
 from layerwise.metrics.recipes import RECIPES, check_recipe, sizes
 from layerwise.metrics.registry import METRICS, load_metric
@@ -36,7 +42,7 @@ def test_the_study_picks_the_end_it_published():
 
 
 def test_unknown_names_get_a_suggestion():
-    with pytest.raises(ConfigError, match=r"did you mean dime.*prompt_entropy, dataset_entropy"):
+    with pytest.raises(ConfigError, match=r"did you mean dime.*dataset_entropy, dime"):
         load_metric("DIEM")
     with pytest.raises(ConfigError, match="Known metrics"):
         load_metric("../../etc/passwd")
@@ -89,3 +95,16 @@ def test_recipes():
         check_recipe(recipe)
     with pytest.raises(ConfigError, match="centre_unit_skip_first"):
         check_recipe("center_unit")
+
+
+def test_a_metric_is_a_file_with_facts_and_nothing_else_is(tmp_path):
+    package = Path(registry.__file__).parent
+    files = {file.stem for file in package.glob("*.py") if re.search(r"^SPEC", file.read_text("utf-8"), re.M)}
+    assert set(METRICS) == files
+    assert not {"registry", "spec", "nulls", "pooled_curves", "linear_cka"} & set(METRICS)
+    shutil.copytree(package.parent, tmp_path / "layerwise", ignore=shutil.ignore_patterns("__pycache__"))
+    wrong = (package / "anisotropy.py").read_text("utf-8")
+    (tmp_path / "layerwise/metrics/mine.py").write_text(wrong, "utf-8")
+    code = "from layerwise.metrics.registry import load_metric; load_metric('mine')"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "ConfigError: metric 'mine': SPEC of layerwise/metrics/mine.py has the name 'anisotropy'" in done.stderr

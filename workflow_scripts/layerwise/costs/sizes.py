@@ -64,22 +64,22 @@ def from_shapes(shapes: Shapes, loader: str = "text", config: Mapping[str, Any] 
         loader: the config's word; of a model with two towers, only the one that is read counts.
         config: its configuration, whose words go before what is guessed from the shapes.
     """
-    tower = _tower(shapes, loader)
-    numbered = {name: found.group(1) for name in tower if (found := _BLOCK.search(name))}
+    own = tower(shapes, loader)
+    numbered = {name: found.group(1) for name in own if (found := _BLOCK.search(name))}
     if not numbered:
         return None
-    inside = [name for name in tower if name in numbered or _anonymous(name, tower[name])]
-    first = [tower[name][0] for name in numbered if numbered[name] == "0" and len(tower[name]) == 1]
+    inside = [name for name in own if name in numbered or _anonymous(name, own[name])]
+    first = [own[name][0] for name in numbered if numbered[name] == "0" and len(own[name]) == 1]
     width = _number(config, _WIDTH) or (statistics.mode(first) if first else 0)
     n_layers = _number(config, _LAYERS) or 1 + max(map(int, numbered.values()))
-    patches = [shape for shape in tower.values() if len(shape) == 4 and shape[1] == 3]
+    patches = [shape for shape in own.values() if len(shape) == 4 and shape[1] == 3]
     return ModelSize(
         n_layers=n_layers,
         width=width,
         parameters=_numbers(shapes.values()),
-        block_parameters=_numbers(tower[name] for name in inside),
+        block_parameters=_numbers(own[name] for name in inside),
         patch=patches[0][-1] if patches and loader != "text" else 0,
-        prefix=sum(math.prod(shape[:-1]) for name, shape in tower.items() if _PREFIX.search(name)),
+        prefix=sum(math.prod(shape[:-1]) for name, shape in own.items() if _PREFIX.search(name)),
         image_size=_image_size(config),
     )
 
@@ -139,7 +139,14 @@ def from_converted(file: Path, loader: str) -> ModelSize | None:
     return dataclasses.replace(size, store_bytes=4 * size.parameters) if size else None
 
 
-def _tower(shapes: Shapes, loader: str) -> dict[str, tuple[int, ...]]:
+def block_of(name: str) -> int | None:
+    """Return the number of the block that a tensor belongs to, None for one outside the blocks."""
+    found = _BLOCK.search(name)
+    return int(found.group(1)) if found else None
+
+
+def tower(shapes: Shapes, loader: str) -> dict[str, tuple[int, ...]]:
+    """Return the tensors of the tower that is read: of a model with two, the one for images or the one for text."""
     image = {name for name in shapes if _IMAGE_TOWER.search(name)}
     kept = image if loader != "text" else shapes.keys() - image
     return {name: shape for name, shape in shapes.items() if not image or name in kept}

@@ -18,8 +18,10 @@ OPTIONAL = ("gain_unit", "flag")
 USUAL = ('{"alpha":1.0}', '{"alpha": 1.0}')
 TEXT = {
     "metrics": "model dataset task metric variant readout recipe parameters tap unit undefined",
+    "levels": "transform model dataset task metric variant readout recipe parameters tap unit undefined",
     "scores": "model task type protocol readout tap baseline",
     "layer_summary": "model task type protocol readout best_baseline gain_unit flag",
+    "layer_costs": "model task undefined",
     "correlations": "model metric variant recipe metric_readout score_readout parameters protocol pairing metric_text "
     "layers undefined flag",
     "training_dynamics": "model dataset task metric variant readout recipe parameters joined_readout unit",
@@ -28,9 +30,11 @@ TEXT = {
 }
 NUMBERS = {
     "metrics": "layer depth value normalized null_value null_normalized null_broken_pairs se n n_excluded split_half",
+    "levels": "level draw layer depth value normalized null_value null_normalized null_broken_pairs se n n_excluded",
     "scores": "layer depth score n_items n_not_converged",
     "layer_summary": "n_tasks n_items n_layers last best best_layer best_depth oracle tasks_won_by_last gain "
     "gain_cross_fitted gain_low gain_high baseline_score",
+    "layer_costs": "layer depth parameters parameters_share flops flops_share tokens",
     "correlations": "n_layers n_tasks spearman kendall dcor dcor2_corrected low high residual_spearman residual_low "
     "residual_high partial_spearman within_task other_task p_task q_task",
     "training_dynamics": "step layer depth value change_to_final stability stability_debiased score n_tasks train_loss "

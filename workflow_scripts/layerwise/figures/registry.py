@@ -12,6 +12,7 @@ FIGURES = {
         "depth_profile",
         "best_layers",
         "gains",
+        "score_vs_cost",
         "metric",
         "metric_vs_score",
         "correlations",
@@ -23,25 +24,39 @@ FIGURES = {
         "model_scores",
         "model_metrics",
         "dynamics",
+        "levels",
+        "compared",
+        "taps",
     )
 }
 PREFIX = "metric_"
 SEPARATOR = "~"  # in no name of a model, so that no model's figure can be taken for another figure
 OF_ONE_MODEL = {"scores": "model_scores", "metrics": "model_metrics", "dynamics": "dynamics"}
-OF_ALL_MODELS = [name for name in FIGURES if name not in ("metric", *OF_ONE_MODEL.values())]
+OF_ONE_DATASET = {"levels": "levels"}
+OF_ONE_LABEL = {"compared": "compared"}
+OF_ALL_MODELS = [
+    name
+    for name in FIGURES
+    if name not in ("metric", *OF_ONE_MODEL.values(), *OF_ONE_DATASET.values(), *OF_ONE_LABEL.values())
+]
 
 
 def resolve(name: str) -> tuple[str, dict[str, str]]:
     """Return the figure and the options that a file name stands for.
 
-    ``metric_dime`` is ``metric`` of ``dime``, ``scores~minilm-l6`` is ``model_scores`` of ``minilm-l6``.
+    ``metric_dime`` is ``metric`` of ``dime``, ``scores~minilm-l6`` is ``model_scores`` of ``minilm-l6``,
+    ``levels~verses~repeated`` is ``levels`` of the dataset ``verses~repeated``.
 
     Raises:
         ConfigError: no figure has this name.
     """
-    kind, _, model = name.partition(SEPARATOR)
-    if model and kind in OF_ONE_MODEL:
-        return OF_ONE_MODEL[kind], {"model": model}
+    kind, _, subject = name.partition(SEPARATOR)
+    if subject and kind in OF_ONE_MODEL:
+        return OF_ONE_MODEL[kind], {"model": subject}
+    if subject and kind in OF_ONE_DATASET:
+        return OF_ONE_DATASET[kind], {"dataset": subject}
+    if subject and kind in OF_ONE_LABEL:
+        return OF_ONE_LABEL[kind], {"label": subject}
     if name in OF_ALL_MODELS:
         return name, {}
     metric = name.removeprefix(PREFIX)
@@ -50,7 +65,8 @@ def resolve(name: str) -> tuple[str, dict[str, str]]:
     known = ", ".join(OF_ALL_MODELS)
     raise ConfigError(
         f"there is no figure {name!r}; write one of {known}, or metric_NAME for one metric, "
-        "or scores~NAME, metrics~NAME or dynamics~NAME for one model."
+        "or scores~NAME, metrics~NAME or dynamics~NAME for one model, levels~NAME for one dataset, or compared~NAME "
+        "for one label."
     )
 
 

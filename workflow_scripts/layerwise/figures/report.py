@@ -15,6 +15,7 @@ SUBJECTS = {
     "depth_profile": "mean score over depth",
     "best_layers": "depth of the best layers",
     "gains": "gain over the last layer",
+    "score_vs_cost": "scores against the cost of the cut model",
     "metric_vs_score": "metrics against scores",
     "correlations": "correlation of metrics and scores",
     "correlation_matrix": "correlation of metrics and scores by readout",
@@ -25,6 +26,9 @@ SUBJECTS = {
     "model_scores": "scores on every task",
     "model_metrics": "metrics",
     "dynamics": "training dynamics",
+    "levels": "metrics by level",
+    "compared": "layers by",
+    "taps": "metrics inside the blocks",
 }
 
 
@@ -41,11 +45,12 @@ def subject(name: str, tables: Mapping[str, pd.DataFrame], options: Mapping[str,
     """
     figure, own = registry.resolve(name)
     title = reading.measure(own["metric"]).title if "metric" in own else SUBJECTS[figure]
+    title += f" {own['label']}" if "label" in own else ""
     return ", ".join(part for part in (title, *_counted(figure, tables, {**options, **own})) if part)
 
 
 def _counted(figure: str, tables: Mapping[str, pd.DataFrame], options: Mapping[str, Any]) -> list[str]:
-    if figure in ("scores", "gains", "model_scores"):
+    if figure in ("scores", "gains", "score_vs_cost", "model_scores"):
         rows = reading.table(tables, "scores").dropna(subset=["layer", "score"])
         rows = rows[rows["model"] == options["model"]] if "model" in options else rows
         return [_span(rows["n_items"], "test items")]
@@ -71,11 +76,19 @@ def _samples(figure: str, tables: Mapping[str, pd.DataFrame], options: Mapping[s
     if figure == "dynamics":
         rows = reading.table(tables, "training_dynamics")
         return rows[rows["model"] == options["model"]]["n"]
+    if figure == "levels":
+        rows = reading.table(tables, "levels")
+        return rows[(rows["dataset"] == options["dataset"]) & rows["value"].notna()]["n"]
+    if figure == "compared":
+        rows = reading.table(tables, "metrics")
+        return rows[rows["model"].isin(list(options["values"])) & (rows["task"] == "") & rows["value"].notna()]["n"]
     if figure == "model_metrics":
         headlines = {"readout": "", "recipe": ""}
         found = model_metrics.parts(tables, options["model"], options["twin"], options["dataset"], headlines)
         return pd.concat([pd.Series(dtype=float), *(part.rows["n"] for part in found)])
     rows = reading.table(tables, "metrics").dropna(subset=["value"])
+    if figure == "taps":
+        return rows[~rows["tap"].isin(["", "residual"])]["n"]
     if figure == "released":
         return rows[rows["variant"] == "released"]["n"]
     metric = options.get("metric", "sink_norm_ratio" if figure == "sink" else "prompt_entropy")

@@ -1,24 +1,21 @@
-"""Metric name -> module path. Paths are strings so that one metric's job imports, and depends on, that metric alone."""
+"""Metric name -> module path. A metric is a file of this folder that defines ``SPEC``; no list has to name it.
+
+Files are looked at and not imported, so that one metric's job imports, and depends on, that metric alone.
+"""
 
 import difflib
 import importlib
+import re
+from pathlib import Path
 from types import ModuleType
 
 from layerwise.errors import ConfigError
 
+_FACTS = re.compile(r"^SPEC\b.*=", re.M)
 METRICS = {
-    "prompt_entropy": "layerwise.metrics.prompt_entropy",
-    "dataset_entropy": "layerwise.metrics.dataset_entropy",
-    "effective_rank": "layerwise.metrics.effective_rank",
-    "curvature": "layerwise.metrics.curvature",
-    "infonce": "layerwise.metrics.infonce",
-    "lidar": "layerwise.metrics.lidar",
-    "dime": "layerwise.metrics.dime",
-    "sink_norm_ratio": "layerwise.metrics.sink_norm_ratio",
-    "sink_variance_share": "layerwise.metrics.sink_variance_share",
-    "top_eigenvalue_share": "layerwise.metrics.top_eigenvalue_share",
-    "anisotropy": "layerwise.metrics.anisotropy",
-    "intrinsic_dimension": "layerwise.metrics.intrinsic_dimension",
+    file.stem: f"layerwise.metrics.{file.stem}"
+    for file in sorted(Path(__file__).parent.glob("*.py"))
+    if file.name != "registry.py" and _FACTS.search(file.read_text("utf-8"))
 }
 
 
@@ -33,10 +30,15 @@ def load_metric(name: str) -> ModuleType:
     ``annotate`` (further keys of a record), ``null_case``.
 
     Raises:
-        ConfigError: no metric has this name; the message lists those that exist.
+        ConfigError: no metric has this name (the message lists those that exist), or its SPEC has another one.
     """
     if name not in METRICS:
         close = difflib.get_close_matches(str(name).lower(), METRICS, n=1, cutoff=0.5)
         hint = f"did you mean {close[0]}? " if close else ""
         raise ConfigError(f"metric {name!r} is unknown; {hint}Known metrics: {', '.join(METRICS)}.")
-    return importlib.import_module(METRICS[name])
+    module = importlib.import_module(METRICS[name])
+    if module.SPEC.name != name:
+        raise ConfigError(
+            f"metric {name!r}: SPEC of layerwise/metrics/{name}.py has the name {module.SPEC.name!r}; write {name!r} there."
+        )
+    return module
