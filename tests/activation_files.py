@@ -34,7 +34,7 @@ def write_file(path: Path, **changes: Any) -> dict[str, np.ndarray]:
     ids = changes.pop("ids", [f"id-{i}" for i in range(len(n_tokens))])
     source_ids = changes.pop("source_ids", ids)
     views = np.array(changes.pop("views", [0] * len(ids)))
-    options = {key: changes.pop(key) for key in ("storage", "compression") if key in changes}
+    options = {key: changes.pop(key) for key in ("storage", "compression", "input_ids") if key in changes}
     facts = {
         "model": "m",
         "model_revision": "r",

@@ -78,6 +78,37 @@ def test_views_are_grouped_by_their_source(tmp_path: Path) -> None:
         np.testing.assert_array_equal(found.views("mean", 1), values.reshape(3, 2, -1))
 
 
+def test_places_inside_the_blocks(tmp_path: Path) -> None:
+    values = activation_files.write_file(tmp_path / "a.h5", taps=["residual", "mlp"])
+    with load_activations(tmp_path / "a.h5") as found:
+        assert found.taps == ["residual", "mlp"]
+        inside = found.at("mlp")
+        assert inside.layers == [1, 2]
+        np.testing.assert_array_equal(inside.pooled("mean", 2), values["taps/mlp/readout/mean/002"].astype(float))
+        np.testing.assert_array_equal(found.pooled("mean", 2), values["readout/mean/002"].astype(float))
+        with pytest.raises(FileError, match="holds no layer 0; it has 1 to 2"):
+            inside.pooled("mean", 0)
+        with pytest.raises(FileError, match="not at 'attention'"):
+            found.at("attention")
+
+
+def test_conditions_of_changed_tokens(tmp_path: Path) -> None:
+    views = {"source_ids": ["x", "x", "y", "y", "z", "z"], "views": [0, 1, 0, 1, 0, 1]}
+    conditions = [{"level": 0.0, "draw": 0}, {"level": 0.5, "draw": 0}]
+    ids = [list(range(count)) for count in (3, 5, 1, 4, 2, 6)]
+    transform = {"transform": "repeat_tokens", "seed": 0, "conditions": conditions}
+    facts = {**views, "token_transform": transform, "input_ids": ids}
+    values = activation_files.write_file(tmp_path / "a.h5", **facts)["readout/mean/001"].astype(float)
+    with load_activations(tmp_path / "a.h5") as found:
+        assert found.conditions == conditions
+        half = found.under(1)
+        assert half.ids == found.ids == ["x", "y", "z"]
+        np.testing.assert_array_equal(half.pooled("mean", 1), values[1::2])
+        assert half.to_frame("mean", [1]).index.get_level_values("id").tolist() == ["x", "y", "z"]
+        with pytest.raises(FileError, match="none is number 2"):
+            found.under(2)
+
+
 def test_a_wrong_name_gets_one_sentence(tmp_path: Path) -> None:
     activation_files.write_file(tmp_path / "a.h5")
     with load_activations(tmp_path / "a.h5") as found:

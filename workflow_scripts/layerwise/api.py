@@ -1,5 +1,6 @@
 """What a notebook asks: the vectors of an activation file and the scores of a finished study, without Snakemake or torch."""
 
+import copy
 import dataclasses
 import os
 from collections.abc import Iterable
@@ -29,18 +30,44 @@ class LayerActivations:
         readouts: names of the readouts that are stored.
         ids: of the samples (of a dataset of views: of their sources), in the order of the rows of ``pooled``.
         width: D.
+        taps: where in a block layers were read, ``residual`` among them; see ``at``.
+        conditions: level and draw of every copy of a sample under a transform of tokens, else none; see ``under``.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Open and verify the file; see ``load_activations``."""
-        self._store = Activations(path)
-        header = self._store.header
+        self._see(Activations(path))
+
+    def _see(self, store: Activations) -> None:
+        self._store, header = store, store.header
         self.path = self._store.path
         self.model, self.dataset, self.width = header.model, header.dataset, header.width
         self.layers: list[int] = list(self._store.layers)
         self.readouts: list[str] = [entry["name"] for entry in header.readouts]
-        one = self._store.n_views == 1
+        self.taps: list[str] = list(store.taps)
+        self.conditions: list[dict[str, float]] = store.conditions
+        one = self._store.n_views == 1 and not self.conditions
         self.ids: list[str] = self._store.ids if one else list(dict.fromkeys(self._store.source_ids))
+
+    def at(self, tap: str) -> Self:
+        """Return the same open file at another place inside the blocks, whose layers are 1..L.
+
+        Raises:
+            FileError: the file was not read there.
+        """
+        other = copy.copy(self)
+        other._see(self._store.at(tap))
+        return other
+
+    def under(self, condition: int) -> Self:
+        """Return the same open file with the rows of one of ``conditions`` only, one per sample.
+
+        Raises:
+            FileError: there is no such condition.
+        """
+        other = copy.copy(self)
+        other._see(self._store.under(condition))
+        return other
 
     def pooled(self, readout: str, layer: int) -> NDArray[np.float64]:
         """Return (N, D): one vector per sample, in the order of ``ids``; of a dataset of views the first view.
@@ -88,14 +115,15 @@ class LayerActivations:
 
     def __repr__(self) -> str:
         """Say what it holds."""
+        layers = f"layers {self.layers[0]}..{self.layers[-1]}"
         return (
-            f"LayerActivations({self.model} x {self.dataset}: {len(self.ids)} samples, layers 0..{self.layers[-1]}, "
+            f"LayerActivations({self.model} x {self.dataset}: {len(self.ids)} samples, {layers}, "
             f"{self.width} numbers, readouts {', '.join(self.readouts)})"
         )
 
     def _check(self, what: str, value: str | int, known: list[str] | list[int]) -> None:
         if value not in known:
-            there = ", ".join(map(str, known)) if what == "readout" else f"0 to {known[-1]}"
+            there = ", ".join(map(str, known)) if what == "readout" else f"{known[0]} to {known[-1]}"
             raise FileError(f"{self.path} holds no {what} {value!r}; it has {there}.")
 
 
