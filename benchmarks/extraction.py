@@ -17,6 +17,7 @@ import pandas as pd
 import torch
 from layerwise.activations.batching import TokenBudget, batches
 from layerwise.activations.extract import Request, _read_batch
+from layerwise.activations.passes import Part
 from layerwise.activations.window import Window
 from layerwise.models.layered import Batch
 from layerwise.models.text import TextModel, load
@@ -54,7 +55,7 @@ def ways(model: TextModel, lengths: np.ndarray) -> dict[str, Callable[[Batch, li
 
     def reading(recipes: list[str]) -> Callable[[Batch, list[int]], None]:
         window, asked = Window(every, np.minimum(lengths, model.width)), request(recipes)
-        return lambda batch, rows: _read_batch(model, batch, rows, window, asked)
+        return lambda batch, rows: _read_batch(model, batch, [Part(rows, batch.masks)], window, asked)
 
     return {
         "bare": lambda batch, _rows: model._forward(batch),

@@ -8,6 +8,7 @@ import time
 import torch
 from layerwise.activations.batching import TokenBudget, batches
 from layerwise.activations.extract import _read_batch
+from layerwise.activations.passes import Part
 from layerwise.activations.window import Window
 from layerwise.models.text import load
 from torch import nn
@@ -26,7 +27,7 @@ def main(n: int = 32) -> None:
     for rows in batches(range(n), inputs.lengths, TokenBudget(1024)):
         batch = inputs.batch(rows)
         start = time.process_time()
-        _read_batch(model, batch, rows, window, asked)
+        _read_batch(model, batch, [Part(rows, batch.masks)], window, asked)
         seconds["one pass"] += time.process_time() - start
         for depth in range(len(blocks) + 1):
             model.module.layers = nn.ModuleList(blocks[:depth])
