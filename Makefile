@@ -64,8 +64,14 @@ bench: $(STAMP)
 	OMP_NUM_THREADS=1 $(RUN) -m benchmarks.metrics
 	$(RUN) -m benchmarks.growth
 
+# Unit tests side by side, one thread each; then those that run whole studies, the cluster's last. TESTS=PATH runs some only.
 test: $(STAMP)
+ifeq ($(TESTS),)
+	OMP_NUM_THREADS=1 $(RUN) -m pytest -n $(CORES) --dist loadfile tests/unit
+	$(RUN) -m pytest tests/workflow tests/faults tests/cluster
+else
 	$(RUN) -m pytest $(TESTS)
+endif
 
 lint: $(STAMP)
 	$(RUN) -m ruff check .

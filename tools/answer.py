@@ -17,6 +17,7 @@ STAGES = (
     ("models", "train_model"),
     ("data", "prepare_dataset"),
     ("activations", "extract_activations"),
+    ("activations", "join_shards"),
     ("metrics", "compute_metric"),
     ("metrics", "compare_layers"),
     ("tasks", "prepare_task"),
@@ -24,6 +25,7 @@ STAGES = (
     ("tasks", "probe_attention"),
     ("tables", "collect_records"),
     ("tables", "build_table"),
+    ("tables", "cost_layers"),
     ("figures", "draw_figure"),
     ("export", "export_model"),
 )
@@ -73,7 +75,8 @@ def main() -> int:
     readout = yaml.safe_load(Path("config.yaml").read_text("utf-8")).get("headline_readout", "mean_normed")
     print(closing_table(summary, readout))
     print(f"\n{stage_times()}\n(seconds add up over jobs, which ran side by side)")
-    print(f"\nTables: {RESULTS / 'tables'}   Figures: {RESULTS / 'figures'}   Report: {RESULTS / 'report.html'}")
+    print(f"\nFindings in ten lines: {RESULTS / 'summary.md'}")
+    print(f"Tables: {RESULTS / 'tables'}   Figures: {RESULTS / 'figures'}   Report: {RESULTS / 'report.html'}")
     return 0
 
 

@@ -1,10 +1,8 @@
 """Rule compute_metric: one metric of one activation file, one value per layer."""
 
-from collections.abc import Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from layerwise.metrics.curves import metric_records
+from layerwise.metrics.curves import records_of_all
 from layerwise.metrics.registry import load_metric
 from layerwise.progress import Progress, rule_log
 from layerwise.provenance import provenance
@@ -27,11 +25,8 @@ def main(
     """Compute ``metric`` on an activation file; ``task`` owns its dataset, or is empty."""
     with Activations(activations) as store:
         header = store.header
-        records = []
-        for done, (condition, part) in enumerate(parts(store)):
-            tick = partial(report_part, progress, done, max(len(store.conditions), 1))
-            made = metric_records(metric, part, store.readouts, store.recipes, parameters, origin["seed"], tick)
-            records += [condition | record for record in made]
+        seed = origin["seed"]
+        records = records_of_all(metric, store, store.readouts, store.recipes, parameters, seed, progress)
         record = {
             "model": header.model,
             "dataset": header.dataset,
@@ -46,19 +41,6 @@ def main(
             "records": records,
         }
     write_record(output, record)
-
-
-def parts(store: Activations) -> Iterator[tuple[dict[str, float], Activations]]:
-    """Yield level and draw with a reader of each condition of a transform of tokens; all rows where there is none."""
-    if not store.conditions:
-        yield {}, store
-    for number, condition in enumerate(store.conditions):
-        yield condition, store.under(number)
-
-
-def report_part(progress: Progress, part: int, parts: int, done: int, total: int) -> None:
-    """Report ``done`` of ``total`` layers of one condition as a share of all conditions."""
-    progress(part * total + done, parts * total)
 
 
 if "snakemake" in globals():

@@ -2,18 +2,22 @@
 
 import contextlib
 import copy
+import hashlib
 import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
+import yaml
+from layerwise.config import load_study
 
 from tests.workflow import tiny
 from tests.workflow.conftest import Workspace
 
 PACKAGE = "workflow_scripts/layerwise"
-AFTER_METRICS = {"all", "collect_records", "build_table", "draw_figure"}
+AFTER_METRICS = {"all", "collect_records", "build_table", "draw_figure", "write_findings", "record_study"}
 
 
 @contextlib.contextmanager
@@ -44,10 +48,34 @@ def test_a_second_run_does_nothing(finished: Workspace) -> None:
 
 def test_the_whole_graph_left_its_tables_and_figures(finished: Workspace) -> None:
     tables = {path.stem for path in finished.path("results/tables").glob("*.csv")}
-    assert tables == {"metrics", "scores", "missing", "layer_summary", "correlations", "layer_selection"}
+    of_tasks = {"layer_summary", "correlations", "layer_selection", "layer_costs"}
+    assert tables == {"metrics", "scores", "missing"} | of_tasks
     figures = {path.name for path in finished.path("results/figures").iterdir()}
     assert {"scores.png", "scores.pdf", "metric_dime.png", "valley.png"} <= figures
     assert all(path.stat().st_size > 5000 for path in finished.path("results/figures").glob("*.png"))
+
+
+def test_the_record_of_the_study_runs_it_again_and_names_nobody(finished: Workspace) -> None:
+    record = json.loads(finished.path("results/provenance/study.json").read_text("utf-8"))
+    assert [model["name"] for model in record["models"]] == ["neox", "bert"]
+    assert {entry["name"] for entry in record["data"]} == {"texts", "texts~views", "topic", "topic~sample"}
+    assert record["config"]["models"][0]["batch_tokens"] == 4096  # a default
+    table = finished.path("results/tables/layer_costs.csv")
+    assert record["tables"]["results/tables/layer_costs.csv"] == hashlib.sha256(table.read_bytes()).hexdigest()
+    config = finished.path("results/provenance/config.yaml").read_text("utf-8")
+    assert load_study(yaml.safe_load(config)) == load_study(tiny.study())
+    content = config + finished.path("results/provenance/study.json").read_text("utf-8")
+    assert str(finished.folder) not in content
+    assert f"{Path.home()}/" not in content
+    with configured(finished, yaml.safe_load(config)):
+        assert finished.pending() == {}
+
+
+def test_costs_are_those_of_every_model_task_and_layer(finished: Workspace) -> None:
+    costs = pd.read_csv(finished.path("results/tables/layer_costs.csv"))
+    assert costs[["model", "task", "layer"]].drop_duplicates().shape[0] == len(costs) == 2 * 1 * 4
+    assert costs.groupby("model")["flops_share"].max().tolist() == [1.0, 1.0]
+    assert costs["tokens"].between(7, 11).all()
 
 
 @pytest.mark.parametrize("file", [f"{PACKAGE}/metrics/dime.py", f"{PACKAGE}/store.py", "workflow_scripts/compute_metric.py"])
@@ -85,6 +113,22 @@ def test_a_changed_parameter_runs_that_metric_only(finished: Workspace) -> None:
         pending = finished.pending()
     assert pending.pop("compute_metric") == 2
     assert set(pending) == AFTER_METRICS
+
+
+def test_a_template_runs_the_passes_that_read_it_only(finished: Workspace) -> None:
+    config = tiny.study()
+    config["datasets"][0]["template"] = 'Topic of "{text}":'
+    with configured(finished, config):
+        pending = finished.pending()
+    assert (pending["extract_activations"], pending["compute_metric"]) == (4, 8)  # texts and texts~views, two models
+    assert not {"download_model", "prepare_dataset", "prepare_task", "score_task"} & set(pending)
+
+    config = tiny.study()
+    config["tasks"][0]["template"] = 'Topic of "{text}":'
+    with configured(finished, config):
+        pending = finished.pending()
+    assert (pending["extract_activations"], pending["score_task"], pending["compute_metric"]) == (4, 2, 2)
+    assert not {"download_model", "prepare_dataset", "prepare_task"} & set(pending)
 
 
 def test_a_new_model_runs_that_model_only(finished: Workspace) -> None:

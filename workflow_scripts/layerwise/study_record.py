@@ -54,7 +54,7 @@ def _written(entry: Entry) -> dict[str, Any]:
             except ValidationError:
                 same = False
             kept |= {key: value} if same else {}
-    return kept
+    return {key: kept[key] for key in type(entry).model_fields if key in kept}  # in the same order whatever was written
 
 
 def without_home(content: Json, home: Path) -> Json:

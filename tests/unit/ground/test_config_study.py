@@ -131,7 +131,7 @@ BAD = {
     ),
     "no kind": (
         dataset(source={"lee": None}),
-        "write exactly one of table, hub_table, bible, lee, reviews, digits, glyphs, image_folder, traces, dataset; found none",
+        "write exactly one of table, hub_table, bible, lee, reviews, digits, glyphs, image_folder, traces, dataset; found",
     ),
     "digest": (dataset(source={"reviews": {"archive": "a", "sha256": "xyz"}}), "sha256: String should match pattern"),
     "tap": (
@@ -155,7 +155,10 @@ BAD = {
         study(headline_readout="last"),
         "'headline_readout' names 'last', which is not in the config; known: mean,",
     ),
-    "transform": (derived(transform="translate"), "transform: Input should be 'surface_noise', 'columns', 'simclr', 'repeat_tokens'"),
+    "transform": (
+        derived(transform="translate"),
+        "transform: Input should be 'surface_noise', 'columns', 'simclr', 'repeat_tokens'",
+    ),
     "one view": (derived(views=1), "views: Input should be greater than or equal to 2"),
     "too many views": (derived(views=65), "views: Input should be less than or equal to 64"),
     "name of a view": (derived(name="a/b"), "name: String should match pattern"),

@@ -110,7 +110,9 @@ def place(axes: Axes, text: str, anchors: Sequence[tuple[float, float]], shade: 
             low, high = centre - half - 2, centre + half + 2
             cost = float(np.sum(np.all((points > low) & (points < high), axis=1)))
             cost += 1000 * sum(bool(np.all(low < other[1]) and np.all(other[0] < high)) for other in taken)
-            cost += 500 * float(np.sum(np.maximum(frame[0] - low, 0)) + np.sum(np.maximum(high - frame[1], 0)) > 0)
+            beyond = float(np.sum(np.maximum(frame[0] - low, 0)) + np.sum(np.maximum(high - frame[1], 0)))
+            cost += min(500.0, 60 * beyond)
+            cost += 1000 * float(low[0] < frame[0][0])  # over the ticks, or over the panel on the left
             if cost < lowest:
                 best, lowest = centre, cost
     x, y = axes.transData.inverted().transform(best)

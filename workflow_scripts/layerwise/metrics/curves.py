@@ -8,10 +8,10 @@ from layerwise.metrics.cases import plan as make_plan
 from layerwise.metrics.nulls import Nulls
 from layerwise.metrics.pooled_curves import pooled_records
 from layerwise.metrics.registry import load_metric
-from layerwise.metrics.spec import Activations
+from layerwise.metrics.spec import Activations, Conditioned
 from layerwise.metrics.token_curves import token_records
 
-__all__ = ["Activations", "metric_records"]
+__all__ = ["Activations", "metric_records", "records_of_all"]
 
 
 def metric_records(
@@ -69,6 +69,35 @@ def metric_records(
             f"readouts {list(readouts)} and recipes {list(recipes)}; add what it needs or leave it out."
         )
     return records
+
+
+def records_of_all(
+    metric: str,
+    activations: Conditioned,
+    readouts: Sequence[str],
+    recipes: Sequence[str],
+    parameters: Mapping[str, Any],
+    seed: int,
+    progress: Callable[[int, int], None],
+) -> list[dict[str, Any]]:
+    """Return the ``metric_records`` of a file; under a transform of tokens those of every condition.
+
+    Args are those of ``metric_records``; a record of a condition has its ``level`` and ``draw`` besides.
+    """
+    if not activations.conditions:
+        return metric_records(metric, activations, readouts, recipes, parameters, seed, progress)
+    records: list[dict[str, Any]] = []
+    many = len(activations.conditions)
+    for number, condition in enumerate(activations.conditions):
+        part = activations.under(number)
+        made = metric_records(metric, part, readouts, recipes, parameters, seed, _share(progress, number, many))
+        records += [{**condition, **record} for record in made]
+    return records
+
+
+def _share(progress: Callable[[int, int], None], part: int, parts: int) -> Callable[[int, int], None]:
+    """Report the layers of one condition as a share of all conditions."""
+    return lambda done, total: progress(part * total + done, parts * total)
 
 
 def _ticker(total: int, progress: Callable[[int, int], None] | None) -> Callable[[], None]:

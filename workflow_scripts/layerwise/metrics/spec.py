@@ -154,6 +154,17 @@ class Activations(Protocol):
         """(N, 2) mean cosine between different tokens, of all and without the first."""
 
 
+class Conditioned(Activations, Protocol):
+    """Activations of samples whose tokens a transform may have changed."""
+
+    @property
+    def conditions(self) -> Sequence[Mapping[str, float]]:
+        """Level and draw of every copy of a sample; none without a transform."""
+
+    def under(self, condition: int) -> Activations:
+        """The rows of one condition, one per sample."""
+
+
 def check_variant(spec: MetricSpec, variant: str) -> None:
     """Refuse a variant the metric does not have.
 
