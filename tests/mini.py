@@ -37,7 +37,7 @@ FAMILIES = {
     r"apple/aim": "aim",
 }
 WRITERS = ("qwen2",)
-LENGTHS = [8, 16, 32]
+LENGTHS = {"random_prompts": [8, 16, 32], "prefixes": [84, 96, 108]}  # a prompt of the system is longer than 70
 TASKS = mteb_folders.REAL | {"STSBenchmark": mteb_folders.sts}
 BLOCKS, TEXTS, SIDE, CLASSES, PICTURES = 5, 24, vision_builders.SIDE, 4, 36
 TOKENS, LONG = builders.POSITIONS, 192  # LONG: of models that write, after a prompt
@@ -54,12 +54,17 @@ def shrink(preset: dict[str, Any], folder: Path) -> tuple[dict[str, Any], dict[s
         folder: "input" of the folder in which the workflow runs.
     """
     config = copy.deepcopy(preset)
-    config["models"], blocks = _small_models(_kept(config["models"]), folder)
+    kept = _kept(config["models"])
+    # What costs most: three forward passes and a scoring for every model and task of mteb.
+    kept = spread(kept, 2) if len(config["tasks"]) > 2 else kept
+    config["models"], blocks = _small_models(kept, folder)
     config["datasets"] = [_small_dataset(dataset, folder) for dataset in config["datasets"]]
+    written = [dataset for dataset in config["datasets"] if "traces" in dataset["source"]]
+    for dataset in written[1:]:  # every derivation is read by every model
+        dataset["derive"] = dataset["derive"][:1]
     config["tasks"] = _small_tasks(config["tasks"], folder)
-    if len(config["tasks"]) > 2 and all(task["type"] == "mteb" for task in config["tasks"]):
-        for entry in config["models"][1:]:  # what costs: three forward passes and a scoring for every model and task
-            entry["datasets"] = [config["tasks"][-1]["name"]]
+    if len(config["tasks"]) > 2:
+        config["models"][-1]["datasets"] = [config["tasks"][-1]["name"]]
     few = {"subsamples": 3, "null_draws": 3}
     config["metrics"] = [m | few | ({"permutations": 3} if "permutations" in m else {}) for m in config["metrics"]]
     if "task_views" in config:
@@ -84,15 +89,15 @@ def family(entry: dict[str, Any]) -> str:
 
 
 def _kept(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One entry of each kind, the smallest and the largest where its modality has one kind; one untrained twin.
+    """One entry of each kind, the first and the last where there is one kind only; and one untrained twin.
 
-    A kind is a family of text models or a loader of images; every model more costs five seconds of two cores.
+    A kind is a family of text models or a loader of images. A model more costs ten seconds and more.
     """
-    kinds: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    for entry in (entry for entry in entries if "random" not in entry["source"]):
-        modality = "image" if "loader" in entry else "text"
-        kinds.setdefault(modality, {}).setdefault(entry.get("loader", family(entry)), []).append(entry)
-    kept = [entry for parts in kinds.values() for kind in parts.values() for entry in spread(kind, 1 + (len(parts) == 1))]
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for entry in entries:
+        if "random" not in entry["source"]:
+            kinds.setdefault(entry.get("loader", family(entry)), []).append(entry)
+    kept = [entry for kind in kinds.values() for entry in spread(kind, 1 + (len(kinds) == 1))]
     names = {entry["name"] for entry in kept}
     twins = [entry for entry in entries if entry["source"].get("random", {}).get("like") in names]
     return [entry for entry in entries if entry in [*kept, *twins[:1]]]
@@ -172,7 +177,7 @@ def _small_dataset(dataset: dict[str, Any], folder: Path) -> dict[str, Any]:
         pd.DataFrame({text: _texts(TEXTS)}).to_csv(folder / file, index=False)
         small["source"] = {"table": {"path": f"{folder.name}/{file}", "text": text}}
     elif "traces" in source:
-        small["source"] = {"traces": source["traces"] | {"max_new_tokens": 16, "minimum_tokens": 40}}
+        small["source"] = {"traces": source["traces"] | {"max_new_tokens": 16, "minimum_tokens": max(LENGTHS["prefixes"])}}
     elif "image_folder" in source:
         _paint(folder / dataset["name"])
         small["source"] = {"image_folder": {"path": f"{folder.name}/{dataset['name']}"}}
@@ -188,7 +193,8 @@ def _small_derivation(entry: dict[str, Any]) -> dict[str, Any]:
     small = entry | {"sample": 12}
     small |= {"views": 3} if "views" in entry else {}
     if "levels" in entry:  # a twentieth of a short text is less than two tokens
-        small["levels"] = LENGTHS if max(entry["levels"]) > 1 else spread([p for p in entry["levels"] if p != 0.05], 3)
+        shares = spread([level for level in entry["levels"] if level != 0.05], 3)
+        small["levels"] = LENGTHS[entry["transform"]] if max(entry["levels"]) > 1 else shares
     small |= {"draws": 2} if "draws" in entry else {}
     return small | ({"size": SIDE} if "size" in entry else {})
 

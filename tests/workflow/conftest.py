@@ -34,10 +34,10 @@ class Workspace:
 
     folder: Path
 
-    def snakemake(self, *options: str) -> Run:
-        """Run Snakemake here."""
+    def snakemake(self, *options: str, **variables: str) -> Run:
+        """Run Snakemake here, with ``variables`` in its environment."""
         command = [sys.executable, "-m", "snakemake", "--cores", "2", *options]
-        environment = {**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = {**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1", **variables}
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, env=environment, timeout=600)
         return Run(done.returncode, done.stdout + done.stderr)
 

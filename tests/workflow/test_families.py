@@ -4,10 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import torch
-from peft import LoraConfig, get_peft_model
 
-from tests import builders, vision_builders
+from tests import builders, mini, vision_builders
 from tests.workflow.conftest import Workspace
 from tests.workflow.tiny import WORDS
 
@@ -20,17 +18,11 @@ TEXT = {
 VISION = {"vit": "vision", "mae": "vision", "open_clip": "open_clip", "aim": "aim"}
 
 
-def save_adapter(folder: Path, seed: int) -> None:
-    torch.manual_seed(seed)
-    config = LoraConfig(r=4, target_modules=["q_proj", "up_proj"], init_lora_weights=False)
-    get_peft_model(builders.model("llama"), config).save_pretrained(folder)
-
-
 def save_models(folder: Path) -> None:
     for family in TEXT:
         builders.save(folder / family, family)
     for number, name in enumerate(TEXT["llama"]["adapters"]):
-        save_adapter(folder / name, number)
+        mini.save_adapter(folder / name, "llama", number)
     for family in VISION:
         vision_builders.save(folder / family, family)
 

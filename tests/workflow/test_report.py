@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.workflow.conftest import Workspace
+from tests.workflow.test_findings import written_lines
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = (
@@ -21,6 +22,7 @@ SECTIONS = {
         "correlation_matrix",
         "scores",
         "gains",
+        "score_vs_cost",
         "metric_vs_score",
         "correlations",
         "selection",
@@ -79,6 +81,16 @@ class Reader:
         self.page.wait_for_selector("tbody tr")
         return self.page.locator("tbody tr").count()
 
+    def findings(self) -> list[str]:
+        """Show the first item of the first section; return its lines."""
+        self.open("Answers")
+        line = self.page.locator("tbody tr").first
+        assert line.inner_text().strip() == "all findings in ten lines"
+        line.locator("td").last.locator("a").first.click()
+        lines = self.page.frame_locator("iframe").locator("li")
+        lines.first.wait_for()
+        return lines.all_inner_texts()
+
     def show(self, section: str, row: int) -> tuple[str, str, str]:
         """Show a figure; return its label in the list, its file and the text beside it."""
         self.open(section)
@@ -118,8 +130,10 @@ def test_every_figure_is_shown_with_its_caption_and_without_an_error(finished: W
         with reading(report.as_uri()) as reader:
             assert "can one know it without labels" in reader.page.locator("body").inner_text()
             assert reader.sections() == ["Answers", "Metrics", "Model bert", "Model neox"]
+            assert [line.strip() for line in reader.findings()] == written_lines(finished)
             for section, figures in SECTIONS.items():
-                found = [reader.show(section, row) for row in range(reader.open(section))]
+                first = int(section == "Answers")  # after the findings
+                found = [reader.show(section, row) for row in range(first, reader.open(section))]
                 assert {file for _, file, _ in found} == {f"results/figures/{name}.png" for name in figures}
                 assert any(WORDS[section] in label for label, _, _ in found), found
                 for label, file, text in found:

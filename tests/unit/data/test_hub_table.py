@@ -59,7 +59,17 @@ def test_what_the_cache_holds_is_read_without_a_request(hub: Hub, monkeypatch: p
     ("status", "code", "message"),
     [
         (401, "GatedRepo", "gated: accept its conditions at https://huggingface.co/datasets/org/wiki and set HF_TOKEN"),
-        (403, "", "refused datasets/org/wiki .status 403."),
+        (403, "GatedRepo", "gated: accept its conditions at https://huggingface.co/datasets/org/wiki and set HF_TOKEN"),
+        (
+            401,
+            "",
+            "refused datasets/org/wiki .status 401.: .* see https://huggingface.co/datasets/org/wiki, and set HF_TOKEN",
+        ),
+        (
+            403,
+            "",
+            "refused datasets/org/wiki .status 403.: .* see https://huggingface.co/datasets/org/wiki, and set HF_TOKEN",
+        ),
         (404, "RepoNotFound", "was not found"),
         (404, "RevisionNotFound", "has no revision"),
     ],
@@ -69,6 +79,22 @@ def test_a_refusal_is_one_sentence(hub: Hub, status: int, code: str, message: st
     with pytest.raises(DataError, match=message) as caught:
         hub_table.read("org/wiki", commit(hub), ["a/one.csv"])
     assert "\n" not in str(caught.value)
+
+
+def test_a_commit_and_a_file_that_the_dataset_does_not_have_are_named(hub: Hub) -> None:
+    with pytest.raises(DataError, match=r"datasets/org/wiki has no revision '0000.*/datasets/org/wiki/commits/main lists"):
+        hub_table.read("org/wiki", "0" * 40, ["a/one.csv"])
+    with pytest.raises(DataError, match=r"datasets/org/wiki .*'a/six\.csv'"):
+        hub_table.read("org/wiki", commit(hub), ["a/six.csv"])
+
+
+def test_a_token_reaches_the_hub_and_no_message(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_markerMARKER")
+    hub.fail.append(("resolve", 403, "GatedRepo"))
+    with pytest.raises(DataError) as caught:
+        hub_table.read("org/wiki", commit(hub), ["a/one.csv"])
+    assert "MARKER" not in str(caught.value)
+    assert any("MARKER" in headers.get("authorization", "") for _, _, headers in hub.asked)
 
 
 def test_a_file_altered_in_the_cache_is_refused(hub: Hub) -> None:

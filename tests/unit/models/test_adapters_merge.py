@@ -307,3 +307,15 @@ def test_damaged_pickled_and_absent_adapters_are_refused(hub: Hub, saved: dict[s
     file.write_bytes(content)
     (part / "adapter_config.json").unlink()
     refused(tmp_path, base, part, "holds no adapter_config.json")
+
+
+def test_an_adapter_that_the_hub_does_not_give_is_refused(
+    hub: Hub, saved: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    hub.add("org/mntp", adapter(saved["llama"], tmp_path / "lora"), "main")
+    entry = {"hub": "org/mntp", "revision": "v2"}
+    refused(tmp_path, saved["llama"], entry, "org/mntp has no revision 'v2'; https://huggingface.co/org/mntp/commits/main")
+    hub.fail.append(("org/mntp", 401, "GatedRepo"))
+    gated = "org/mntp is gated: accept its conditions at https://huggingface.co/org/mntp and set HF_TOKEN"
+    refused(tmp_path, saved["llama"], {"hub": "org/mntp"}, gated)

@@ -147,7 +147,7 @@ def test_only_curves_like_the_twins_are_named(tmp_path: Path) -> None:
         curve(DEPTH, "sink_norm_ratio", model="twin", recipe="raw"),
     ]
     text = findings_metrics.twin(read(tmp_path, {"metrics": pd.concat(rows)}), OPTIONS)
-    assert "`m` in 1 of 2 (`curvature` of tokens +1.00)" in text
+    assert "1 of 2 metrics of `m`, n = 50 (`curvature` of tokens +1.00)" in text
     with pytest.raises(Unwritten, match="has an untrained twin"):
         findings_metrics.twin({}, Options(["m"], {}, "mean", ""))
     with pytest.raises(Unwritten, match="both a model and its untrained twin"):
@@ -187,7 +187,14 @@ def test_a_study_of_nothing_has_ten_reasons() -> None:
     lines = findings({}, OPTIONS)
     assert list(lines) == list(LINES)
     assert len(lines) == 10
+    assert lines["Best layer"] == "Left out: the study has no tasks."
     assert all(text.startswith("Left out: ") and text.endswith(".") for text in lines.values())
+
+
+def test_what_there_is_comes_before_what_is_left_out(tmp_path: Path) -> None:
+    lines = findings(read(tmp_path, {"training_dynamics": dynamics()}), OPTIONS)
+    assert next(iter(lines)) == "Training"
+    assert [*lines][1:3] == ["Best layer", "Gain over the last layer"]
 
 
 def test_empty_and_undefined_tables_give_reasons_and_no_error(tmp_path: Path) -> None:

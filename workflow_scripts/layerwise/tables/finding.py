@@ -82,10 +82,10 @@ def rows_of_model(tables: Mapping[str, pd.DataFrame], name: str, options: Option
     """Yield the rows of every trained model that the table ``name`` has, in the order of the config.
 
     Raises:
-        Unwritten: the study has no such table, or it is empty.
+        Unwritten: there is no such table, as in a study without tasks, or it is empty.
     """
     if name not in tables:
-        raise Unwritten(f"this study makes no `{name}.csv`.")
+        raise Unwritten("the study has no tasks.")
     if tables[name].empty:
         raise Unwritten(f"`{name}.csv` has no rows.")
     for model in options.models:

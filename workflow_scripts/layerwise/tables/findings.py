@@ -35,15 +35,15 @@ def findings(tables: Mapping[str, pd.DataFrame], options: Options) -> dict[str, 
         options: what the config says of models and headlines.
 
     Returns:
-        Title to sentences. Where there is nothing to say, "Left out: " and the reason.
+        Title to sentences, in the order of ``LINES``; then those with nothing to say: "Left out: " and the reason.
     """
-    found = {}
+    found, left_out = {}, {}
     for title, line in LINES.items():
         try:
             found[title] = line(tables, options)
         except Unwritten as reason:
-            found[title] = f"Left out: {reason}"
-    return found
+            left_out[title] = f"Left out: {reason}"
+    return found | left_out
 
 
 def markdown(title: str, lines: Mapping[str, str]) -> str:

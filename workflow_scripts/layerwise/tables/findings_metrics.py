@@ -100,13 +100,14 @@ def twin(tables: Tables, options: Options) -> str:
         both = {cell: value for cell, value in both.items() if np.isfinite(value)}
         if both:
             alike = [f"`{c[1]}`{' of tokens' * bool(c[3])} {value:+.2f}" for c, value in both.items() if value >= ALIKE]
-            parts.append(
-                f"`{model}` in {len(alike)} of {len(both)}" + (f" ({listed(alike, 'metrics.csv')})" if alike else "")
-            )
+            n = curves[curves["model"] == model]["n"]
+            counts = f"{n.min():.0f} to {n.max():.0f}" if n.min() < n.max() else f"{n.max():.0f}"
+            text = f"{len(alike)} of {len(both)} metrics of `{model}`, n = {counts}"
+            parts.append(text + (f" ({listed(alike, 'metrics.csv')})" if alike else ""))
     if not parts:
         raise Unwritten("no metric was computed on both a model and its untrained twin.")
     text = f"What the untrained twin shares (Spearman over layers {ALIKE} or more) says nothing about training: "
-    return f"{text}curves of {listed(parts, 'metrics.csv')}."
+    return f"{text}{listed(parts, 'metrics.csv')}."
 
 
 def training(tables: Tables, _options: Options) -> str:
