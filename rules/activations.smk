@@ -13,7 +13,7 @@ rule extract_activations:
     benchmark:
         "results/benchmarks/extract_activations/{model}/{dataset}.tsv"
     wildcard_constraints:
-        dataset=one_of(name for name in PLANS if name not in TEMPORARY),
+        dataset=one_of(name for name in PLANS if name not in [*TEMPORARY, *SHARDED]),
     priority: 1
     conda:
         ENVIRONMENT
@@ -35,3 +35,45 @@ use rule extract_activations as extract_task_activations with:
         temp("results/activations/{model}/{dataset}.h5"),
     wildcard_constraints:
         dataset=one_of(TEMPORARY),
+
+
+use rule extract_activations as extract_shard with:
+    output:
+        temp("results/activations/{model}/{dataset}.shards/{shard}-of-{shards}.h5"),
+    log:
+        "results/logs/extract_activations/{model}/{dataset}.shards/{shard}-of-{shards}.log",
+    benchmark:
+        "results/benchmarks/extract_activations/{model}/{dataset}.shards/{shard}-of-{shards}.tsv"
+    wildcard_constraints:
+        dataset=one_of(SHARDED),
+        shard="[0-9]+",
+        shards="[0-9]+",
+
+
+rule join_shards:
+    input:
+        shards=shard_files,
+        model="results/models/{model}/manifest.json",
+        samples="results/data/{dataset}/samples.parquet",
+        dataset="results/data/{dataset}/manifest.json",
+    output:
+        "results/activations/{model}/{dataset}.h5",
+    log:
+        "results/logs/join_shards/{model}/{dataset}.log",
+    benchmark:
+        "results/benchmarks/join_shards/{model}/{dataset}.tsv"
+    wildcard_constraints:
+        dataset=one_of(SHARDED),
+    priority: 1
+    conda:
+        ENVIRONMENT
+    threads: 1
+    resources:
+        mem_mb=joining_memory,
+        runtime=joining_minutes,
+    params:
+        template=dataset_template,
+        compression=STUDY.compression,
+        code=adapter_digest("join_shards"),
+    script:
+        "../workflow_scripts/join_shards.py"

@@ -11,6 +11,9 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 LOCK = Path("results/.run.lock")
+# Snakemake looks for jobs to start once a timespan for every job that has finished: with its default of a second that is two
+# hundred times a second at the end of the default study. It waits for one timespan before it ends.
+RATE = ("--max-jobs-per-timespan", "10000/5s")
 
 
 def main(options: list[str]) -> int:
@@ -21,7 +24,7 @@ def main(options: list[str]) -> int:
             command = [sys.executable, "-m", "snakemake"]
             if Path(".snakemake/locks").is_dir() and any(Path(".snakemake/locks").iterdir()):
                 subprocess.run([*command, "--unlock", *options], check=False, capture_output=True)
-            return subprocess.run([*command, *options], check=False).returncode
+            return subprocess.run([*command, *RATE, *options], check=False).returncode
     except Timeout:
         print("Another 'make run' is at work in this folder; wait for it, or stop it first.", file=sys.stderr)
         return 1

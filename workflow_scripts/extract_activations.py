@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from layerwise.activations.extract import Request, extract
+from layerwise.activations.shards import rows_of_shard
 from layerwise.models.device import resolve, weight_bytes
 from layerwise.models.manifest import verified_weights
 from layerwise.models.registry import load_loader
@@ -24,7 +25,10 @@ def main(output: str, inputs: dict[str, str], model: dict[str, Any], collect: di
     dataset = read_record(inputs["dataset"], "name", "digest")
     device = resolve(model["device"], weight_bytes(manifest["parameters"], model["dtype"]))
     loaded = load_loader(model["loader"]).load_entry(weights, model, device)
-    samples, template = Path(inputs["samples"]), collect["template"]
+    path, template, shard = Path(inputs["samples"]), collect["template"], collect.get("shard")
+    samples = read_samples(path)
+    if shard:
+        samples = rows_of_shard(samples, *shard, dataset["name"])
     request = Request(
         model=model["name"],
         model_revision=manifest["digest"],
@@ -34,13 +38,15 @@ def main(output: str, inputs: dict[str, str], model: dict[str, Any], collect: di
         readouts=collect["readouts"],
         recipes=collect["recipes"],
         taps=collect["taps"],
-        provenance=provenance(collect["code"], None, "torch", "transformers") | {"template": template},
+        provenance=provenance(collect["code"], None, "torch", "transformers")
+        | {"template": template}
+        | ({"shard": shard} if shard else {}),
         batch_tokens=model["batch_tokens"],
         storage=collect["storage"],
         compression=collect["compression"],
         token_transform=collect["token_transform"],
     )
-    extract(Path(output), loaded, filled(read_samples(samples), template), samples.parent, request, progress)
+    extract(Path(output), loaded, filled(samples, template), path.parent, request, progress)
 
 
 if "snakemake" in globals():

@@ -10,6 +10,20 @@ TEMPORARY = (
         if plan.task == name and plan.modality == "text"
     ]
 )
+# Datasets whose extraction is split into several jobs.
+SHARDED = [name for name, plan in PLANS.items() if plan.shards > 1]
+
+
+def shard_files(wildcards):
+    """Return the files of all shards of a dataset, in order."""
+    folder = f"results/activations/{wildcards.model}/{wildcards.dataset}.shards"
+    shards = PLANS[wildcards.dataset].shards
+    return [f"{folder}/{number}-of-{shards}.h5" for number in range(1, shards + 1)]
+
+
+def dataset_template(wildcards):
+    """Return what a model reads around every text."""
+    return PLANS[wildcards.dataset].template
 
 
 def extraction_model(wildcards):
@@ -28,7 +42,9 @@ def extraction_collect(wildcards):
         "seed": getattr(plan.entry, "seed", 0),
         "conditions": plan.conditions,
     }
-    return {
+    shard = wildcards.get("shard")
+    part = {"shard": [int(shard), int(wildcards.shards)]} if shard else {}
+    return part | {
         "readouts": (
             [entry.model_dump() for entry in STUDY.readouts]
             if "readouts" in wanted

@@ -35,6 +35,7 @@ def extraction_costs(wildcards):
     """Return the MiB and seconds of an extraction."""
     kept = extraction_collect(wildcards)
     entry, rows = MODELS[wildcards.model], rows_of(wildcards.dataset)
+    rows = -(-rows // int(wildcards.get("shards", 1)))
     return requests.extraction(
         size_of(wildcards), entry, kept, rows, model_gpus(wildcards)
     )
@@ -48,6 +49,16 @@ def extraction_memory(wildcards, attempt):
 def extraction_minutes(wildcards, attempt):
     """Return the minutes of an extraction."""
     return requests.minutes(extraction_costs(wildcards)[1], attempt)
+
+
+def joining_memory(wildcards, attempt):
+    """Return the MiB of joining shards: blocks of rows, and the ids of all."""
+    return requests.memory(400 + rows_of(wildcards.dataset) / 1000, attempt)
+
+
+def joining_minutes(wildcards, attempt):
+    """Return the minutes of joining shards, of which disks copy millions of rows an hour."""
+    return requests.minutes(rows_of(wildcards.dataset) / 100, attempt)
 
 
 def metric_costs(wildcards):

@@ -20,6 +20,7 @@ def in_block_order(taps: list[str]) -> list[str]:
 
 
 Taps = Annotated[list[Tap], AfterValidator(in_block_order)]
+Shards = Annotated[int, Field(ge=1, le=10_000, strict=True)]
 
 
 class Sampling(Closed):
@@ -179,6 +180,7 @@ class Derivation(Closed):
     seed: Seed = 0
     collect: list[Collected] = ["readouts"]
     taps: Taps = ["residual"]
+    shards: Shards = 1
     metrics: list[str] | None = None
 
     @model_validator(mode="before")
@@ -242,5 +244,6 @@ class DatasetEntry(Closed):
     template: Template | None = None
     collect: list[Collected] = ["readouts", "tokens"]
     taps: Taps = ["residual"]
+    shards: Shards = 1
     derive: list[Derivation] = []
     metrics: list[str] | None = None

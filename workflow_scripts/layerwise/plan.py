@@ -66,6 +66,11 @@ class DatasetPlan:
         return ["residual"] if isinstance(self.entry, TaskEntry) else [*self.entry.taps]
 
     @property
+    def shards(self) -> int:
+        """Jobs that an extraction is split into; one for the texts of tasks."""
+        return 1 if isinstance(self.entry, TaskEntry) else self.entry.shards
+
+    @property
     def family(self) -> str:
         """The dataset or task that an entry of the config names."""
         return self.name.split("~")[0]
