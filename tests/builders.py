@@ -1,5 +1,6 @@
 """Tiny models with random weights, their tokenizer, and texts: what several stages are tested with."""
 
+import copy
 from pathlib import Path
 
 import numpy as np
@@ -70,7 +71,7 @@ ENCODERS = ("bert", "roberta", "modernbert")
 
 def model(family: str, seed: int = 0, **sizes: int) -> nn.Module:
     """A model of ``family`` with random weights, norms and biases included; ``sizes`` replace those of its config."""
-    config = FAMILIES[family]
+    config = copy.deepcopy(FAMILIES[family])  # a test may change that of its model
     if sizes:
         kept = {key: value for key, value in config.to_dict().items() if key != "layer_types"}  # one for each layer
         config = type(config).from_dict(kept | sizes)

@@ -58,6 +58,7 @@ class Cell:
     flops: int = 0
     disk: int = 0
     mib: int = 0
+    shards: int = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -266,12 +267,15 @@ def cells(study: Study, drafts: Drafts, known: Known) -> Iterator[Cell]:
                 estimates.forward_flops(size, tokens),
                 estimates.activation_bytes(kept, tokens),
                 estimates.extraction_mib(size, entry.dtype, entry.batch_tokens, kept, tokens),
+                plan.shards,
             )
 
 
 def missing_bytes(study: Study, found: list[Cell], known: Known) -> int:
     """Return the bytes of what is not there yet: copies of weights and activation files."""
-    total = sum(c.disk for c in found if not (RESULTS / "activations" / c.model / f"{c.dataset}.h5").is_file())
+    absent = [c for c in found if not (RESULTS / "activations" / c.model / f"{c.dataset}.h5").is_file()]
+    total = sum(c.disk for c in absent)
+    total += sum(c.disk for c in absent if c.shards > 1)  # the shards lie beside the file until it is whole
     for entry in study.models:
         size = known[entry.name].size
         linked = entry.source.random is None and entry.source.file is None  # to the user's folder or the hub's cache

@@ -102,7 +102,7 @@ def test_the_file_is_that_of_one_extraction(
         assert second.ids == frame["id"].tolist()
 
 
-def test_shards_that_end_with_windows_give_the_same_bytes(
+def test_shards_that_end_with_windows_give_the_same_vectors(
     model: TextModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     frame = builders.samples([7] * 12)
