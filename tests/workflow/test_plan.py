@@ -61,7 +61,7 @@ study = load_study(read_config([]))
 entry = next(entry for entry in study.models if entry.name == {model!r}).model_dump()
 readouts = [readout.model_dump() for readout in study.readouts]
 collect = {{"readouts": readouts, "recipes": list(study.recipes), "taps": ["residual"], "storage": "float32",
-           "compression": None, "token_transform": {{}}, "code": ""}}
+           "compression": None, "token_transform": {{}}, "template": "", "code": ""}}
 data = "results/data/{dataset}"
 inputs = {{"model": "results/models/{model}/manifest.json", "samples": data + "/samples.parquet",
           "dataset": data + "/manifest.json"}}
