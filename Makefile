@@ -56,13 +56,13 @@ plan: $(STAMP)
 	$(RUN) tools/plan.py $(CONFIG)
 
 # What it costs: all layers over the bare forward pass, one pass over a pass per layer, metrics over LAPACK (paired; 20 min);
-# and how cost grows with N, D, layers and tokens, written to docs/growth.md (10 min).
+# and how cost grows with N, D, layers and tokens, written to docs/growth.md (half an hour).
 bench: $(STAMP)
 	$(RUN) -m snakemake --cores $(CORES) --quiet all -- results/models/smollm2-135m/manifest.json results/data/bible/samples.parquet
 	OMP_NUM_THREADS=1 $(RUN) -m benchmarks.extraction
 	OMP_NUM_THREADS=1 $(RUN) -m benchmarks.one_pass
 	OMP_NUM_THREADS=1 $(RUN) -m benchmarks.metrics
-	$(RUN) -m benchmarks.growth
+	$(RUN) -m benchmarks.growth --full
 
 # Unit tests side by side, one thread each; then those that run whole studies, the cluster's last. TESTS=PATH runs some only.
 test: $(STAMP)

@@ -16,6 +16,7 @@ STAGES = (
     ("models", "download_model"),
     ("models", "train_model"),
     ("data", "prepare_dataset"),
+    ("data", "write_traces"),
     ("activations", "extract_activations"),
     ("activations", "join_shards"),
     ("metrics", "compute_metric"),
@@ -24,8 +25,10 @@ STAGES = (
     ("tasks", "score_task"),
     ("tasks", "probe_attention"),
     ("tables", "collect_records"),
+    ("tables", "collect_levels"),
     ("tables", "build_table"),
     ("tables", "cost_layers"),
+    ("tables", "write_findings"),
     ("figures", "draw_figure"),
     ("export", "export_model"),
 )

@@ -1,7 +1,7 @@
 """What the rules of stage figures ask: named input and param functions."""
 
 from layerwise.checkpoints import checkpoint
-from layerwise.figures.registry import OF_ONE_MODEL, SEPARATOR, resolve
+from layerwise.figures.registry import SEPARATOR, resolve
 from layerwise.metrics.cases import COMMON
 
 CAPTIONS = Path(workflow.basedir) / "rules" / "captions"
@@ -102,7 +102,9 @@ def figure_section(wildcards):
         return f"Model {point.run if point else own['model']}"
     if "dataset" in own:
         return f"Levels of {own['dataset'].split(SEPARATOR)[0]}"
-    return "Metrics" if figure in OF_METRICS and figure != "compared" else "Answers"
+    if "label" in own:
+        return "Answers"
+    return "Metrics" if figure in OF_METRICS else "Answers"
 
 
 def figure_label(wildcards, input):

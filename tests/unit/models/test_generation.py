@@ -6,6 +6,7 @@ import pytest
 import torch
 from layerwise.errors import ModelError
 from layerwise.models.generation import Writer
+from tokenizers import processors
 from transformers import AutoModelForCausalLM
 
 from tests import builders
@@ -73,6 +74,17 @@ def test_prompts_are_filled_and_chat_templates_used(tmp_path: Path) -> None:
     assert made.prompts(["a {b} %s"], "Q: {text} A:", False, "") == ["Q: a {b} %s A:"]
     assert made.prompts(["x"], "{text}?", True, "Think.") == ["[system] Think. [user] x? >"]
     assert made.prompts(["x"], "{text}?", True, "") == ["[user] x? >"]
+
+
+def test_the_opening_token_of_a_chat_is_not_doubled(tmp_path: Path) -> None:
+    """Llama 3's template writes it and its tokenizer adds it; SmolLM2's tokenizer adds none."""
+    made = writer(folder_of(tmp_path, chat="<eos>{{ messages[0].content }}"))
+    made.tokenizer.bos_token = "<eos>"
+    assert made.prompts(["w1"], "{text}", True, "") == ["<eos>w1"]
+    opened = made.tokenizer.backend_tokenizer
+    opened.post_processor = processors.TemplateProcessing(single="<eos> $A", special_tokens=[("<eos>", 2)])
+    assert made.prompts(["w1"], "{text}", True, "") == ["w1"]
+    assert made.tokenizer("w1")["input_ids"].count(2) == 1
 
 
 def test_a_missing_chat_template_is_one_sentence(tmp_path: Path) -> None:

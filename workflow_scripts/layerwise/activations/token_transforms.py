@@ -118,8 +118,7 @@ def prefix(ids: list[int], special: list[int], level: float) -> Tokens:
             f"has {len(ids)} tokens, fewer than the prefix of {level:g} that is asked for; write smaller 'levels', or "
             "'minimum_tokens' where a model writes the texts."
         )
-    kept = max(1, round(level * body)) if level <= 1 else int(level) - head - tail
-    kept = min(kept, body) if level <= 1 else kept
+    kept = min(max(1, round(level * body)), body) if level <= 1 else int(level) - head - tail
     if level > 1 and kept < 1:
         raise ValueError(f"has {head + tail} special tokens, so that a prefix of {level:g} tokens holds none of its own.")
     places = [*range(head + kept), *range(len(ids) - tail, len(ids))]

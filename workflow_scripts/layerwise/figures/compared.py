@@ -98,8 +98,7 @@ def _parts(
     found = [_scores(reading.table(tables, "scores"), values, readout)]
     metrics = reading.table(tables, "metrics")
     metrics = metrics[metrics["model"].isin(list(values)) & (metrics["task"] == "")]
-    present = reading.unique(metrics["metric"])
-    for metric in [name for name in (*reading.MEASURES, *present) if name in present]:
+    for metric in reading.ordered(metrics["metric"]):
         how = reading.measure(metric)
         rows = reading.metric_rows(metrics, metric)
         rows = rows[rows["y"].notna()]

@@ -92,8 +92,7 @@ def parts(frame: pd.DataFrame, dataset: str, headline_readout: str, headline_rec
     made.append(
         Part("stability" + _count(changes), readout, "stability", changes, "CKA to the last step", bounds=(0.0, 1.0))
     )
-    present = reading.unique(frame["metric"])
-    for metric in [name for name in (*reading.MEASURES, *present) if name in present and name != "layer_change"]:
+    for metric in reading.ordered(frame[frame["metric"] != "layer_change"]["metric"]):
         how = reading.measure(metric)
         for level, headline in (("recipe", headline_recipe), ("readout", headline_readout)):
             rows = frame[(frame["metric"] == metric) & (frame[level] != "") & frame["value"].notna()]

@@ -102,9 +102,8 @@ def _last_of_row(index: int, count: int) -> bool:
 def _parts(frame: pd.DataFrame, headline_readout: str, headline_recipe: str) -> list[Part]:
     """Panels in the order of ``reading.MEASURES``; a metric without any value has none."""
     defined = frame[frame["value"].notna()]
-    present = reading.unique(defined["metric"])
     found = []
-    for metric in [name for name in (*reading.MEASURES, *present) if name in present]:
+    for metric in reading.ordered(defined["metric"]):
         rows = defined[defined["metric"] == metric]
         for kind, headline in (("recipe", headline_recipe), ("readout", headline_readout)):
             names = reading.unique(rows[kind])

@@ -80,10 +80,8 @@ def parts(
     """
     metrics = reading.table(tables, "metrics")
     own = metrics[metrics["model"] == model]
-    present = reading.unique(own["metric"])
-    order = [name for name in reading.MEASURES if name in present]
     made = []
-    for metric in [*order, *(name for name in present if name not in order)]:
+    for metric in reading.ordered(own["metric"]):
         rows = reading.metric_rows(metrics[metrics["model"].isin([model, twin])], metric)
         for level in LEVELS:
             part = rows[(rows["model"] == model) & (rows[level] != "")]

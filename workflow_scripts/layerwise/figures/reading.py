@@ -147,6 +147,12 @@ def trained(models: Iterable[str]) -> list[str]:
     return [name for name in names if name not in hidden and not (name.endswith(TWIN) and name.removesuffix(TWIN) in names)]
 
 
+def ordered(metrics: Iterable[str]) -> list[str]:
+    """Return the distinct metrics in the order of ``MEASURES``, those that it does not know after them."""
+    present = unique(metrics)
+    return [*(name for name in MEASURES if name in present), *(name for name in present if name not in MEASURES)]
+
+
 def measure(metric: str) -> Measure:
     """Return how ``metric`` is drawn; a metric this file does not know is drawn as its raw value."""
     return MEASURES.get(metric, Measure(metric.replace("_", " ")))

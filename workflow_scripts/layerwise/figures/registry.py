@@ -31,14 +31,15 @@ FIGURES = {
 }
 PREFIX = "metric_"
 SEPARATOR = "~"  # in no name of a model, so that no model's figure can be taken for another figure
-OF_ONE_MODEL = {"scores": "model_scores", "metrics": "model_metrics", "dynamics": "dynamics"}
-OF_ONE_DATASET = {"levels": "levels"}
-OF_ONE_LABEL = {"compared": "compared"}
-OF_ALL_MODELS = [
-    name
-    for name in FIGURES
-    if name not in ("metric", *OF_ONE_MODEL.values(), *OF_ONE_DATASET.values(), *OF_ONE_LABEL.values())
-]
+# figures of one subject: the module, and the option that the name of the subject is
+OF_ONE = {
+    "scores": ("model_scores", "model"),
+    "metrics": ("model_metrics", "model"),
+    "dynamics": ("dynamics", "model"),
+    "levels": ("levels", "dataset"),
+    "compared": ("compared", "label"),
+}
+OF_ALL_MODELS = [name for name in FIGURES if name not in ("metric", *(figure for figure, _ in OF_ONE.values()))]
 
 
 def resolve(name: str) -> tuple[str, dict[str, str]]:
@@ -51,12 +52,9 @@ def resolve(name: str) -> tuple[str, dict[str, str]]:
         ConfigError: no figure has this name.
     """
     kind, _, subject = name.partition(SEPARATOR)
-    if subject and kind in OF_ONE_MODEL:
-        return OF_ONE_MODEL[kind], {"model": subject}
-    if subject and kind in OF_ONE_DATASET:
-        return OF_ONE_DATASET[kind], {"dataset": subject}
-    if subject and kind in OF_ONE_LABEL:
-        return OF_ONE_LABEL[kind], {"label": subject}
+    if subject and kind in OF_ONE:
+        figure, option = OF_ONE[kind]
+        return figure, {option: subject}
     if name in OF_ALL_MODELS:
         return name, {}
     metric = name.removeprefix(PREFIX)

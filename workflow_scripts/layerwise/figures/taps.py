@@ -64,9 +64,8 @@ def draw(
 
 def _parts(own: pd.DataFrame, readout: str, recipe: str) -> list[tuple[str, str, pd.DataFrame]]:
     """Metric, readout or recipe, and rows of every panel of one model."""
-    present = reading.unique(own["metric"])
     found = []
-    for metric in dict.fromkeys(name for name in (*reading.MEASURES, *present) if name in present):
+    for metric in reading.ordered(own["metric"]):
         rows = own[own["metric"] == metric]
         rows = reading.drawn(rows[rows["parameters"] == reading.usual(rows["parameters"])], reading.measure(metric))
         # raw shows the valley, the headline recipe what is left of it without the first token

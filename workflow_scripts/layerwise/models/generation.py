@@ -79,7 +79,17 @@ class Writer:
             raise ModelError(f"model {self.name!r} has no chat template; write 'chat: false'.")
         start = [{"role": "system", "content": system}] if system else []
         turns = [[*start, {"role": "user", "content": text}] for text in filled]
-        return [str(self.tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)) for turn in turns]
+        written = [
+            str(self.tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)) for turn in turns
+        ]
+        return [text.removeprefix(self._opening) for text in written]
+
+    @property
+    def _opening(self) -> str:
+        """The token that the tokenizer puts before every text by itself: a chat template that writes it would double it."""
+        bos = self.tokenizer.bos_token_id
+        adds = bos is not None and self.tokenizer("a")["input_ids"][:1] == [bos]
+        return str(self.tokenizer.bos_token) if adds else ""
 
     def write(self, prompts: list[str], most: int, batch: int, progress: Callable[[int, int], None]) -> list[Written]:
         """Continue every prompt greedily by at most ``most`` tokens, ``batch`` prompts of similar length at a time.
@@ -106,9 +116,7 @@ class Writer:
         return [found[i] for i in range(len(prompts))]
 
     def _continue(self, prompts: list[str], most: int) -> list[Written]:
-        # A chat template writes the special tokens itself; the tokenizer must not add them again.
-        special = not any(prompts[0].startswith(token) for token in self.tokenizer.all_special_tokens if token)
-        encoded = self.tokenizer(prompts, return_tensors="pt", padding=True, add_special_tokens=special)
+        encoded = self.tokenizer(prompts, return_tensors="pt", padding=True)
         encoded = {key: encoded[key].to(self.module.device) for key in ("input_ids", "attention_mask")}
         with torch.inference_mode():
             output = self.module.generate(
