@@ -45,6 +45,7 @@ rule compare_layers:
         mem_mb=metric_memory,
         runtime=metric_minutes,
     params:
+        seed=STUDY.seed,
         code=adapter_digest("compare_layers"),
     script:
         "../workflow_scripts/compare_layers.py"

@@ -27,7 +27,7 @@ def main(output: str, own: str, final: str, origin: dict[str, Any], progress: Pr
             "n_layers": header.n_layers,
             "dataset_digest": header.dataset_digest,
             "provenance": origin | {"model_revision": header.model_revision, "final_revision": other.model_revision},
-            "records": similarity_records(store, last, readouts, progress),
+            "records": similarity_records(store, last, readouts, origin["seed"], progress),
         }
     write_record(output, record)
 
@@ -35,5 +35,5 @@ def main(output: str, own: str, final: str, origin: dict[str, Any], progress: Pr
 if "snakemake" in globals():
     cell = snakemake.wildcards
     with rule_log(snakemake.log[0], f"compare_layers of {cell.model} x {cell.dataset}") as report:
-        where = provenance(snakemake.params.code, None, "numpy")
+        where = provenance(snakemake.params.code, snakemake.params.seed, "numpy")
         main(snakemake.output[0], snakemake.input.own, snakemake.input.final, where, report)

@@ -1,5 +1,7 @@
 """What the rules of stage metrics ask: named input and param functions."""
 
+from layerwise.metrics.layer_similarity import MOST_COMPARED
+
 
 def metric_task(wildcards):
     """Return the task that owns the dataset, or an empty string."""
@@ -9,6 +11,16 @@ def metric_task(wildcards):
 def metric_parameters(wildcards):
     """Return the metric's parameters as the config has them."""
     return METRICS[wildcards.metric].parameters
+
+
+def metric_rows(wildcards):
+    """Return the rows that a metric takes of more; None where it takes all."""
+    name = wildcards.get("metric")
+    if name is None:
+        return MOST_COMPARED
+    most = check_parameters(load_metric(name).SPEC, metric_parameters(wildcards))
+    views = PLANS[wildcards.dataset].views
+    return most.max_samples and most.max_samples * views
 
 
 def metric_code(wildcards):

@@ -64,7 +64,8 @@ def joining_minutes(wildcards, attempt):
 def metric_costs(wildcards):
     """Return the MiB and seconds of a metric."""
     longest = MODELS[wildcards.model].max_tokens
-    return requests.metric(size_of(wildcards), rows_of(wildcards.dataset), longest)
+    rows, most = rows_of(wildcards.dataset), metric_rows(wildcards)
+    return requests.metric(size_of(wildcards), rows, longest, most)
 
 
 def metric_memory(wildcards, attempt):

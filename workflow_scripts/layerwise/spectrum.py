@@ -4,6 +4,8 @@ All functions work in float64 and in nats. None depends on the scale of its inpu
 leave float64's range, so vectors of such size are first multiplied by a power of two, which changes no digit.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -27,9 +29,13 @@ def centre_unit(rows: ArrayLike) -> Array:
         Same shape, float64; NaN anywhere in a column reaches every row.
     """
     rows = scaled(np.asarray(rows, dtype=np.float64))
-    mean = rows.mean(axis=0, keepdims=True)
+    return unit_about(rows, rows.mean(axis=0, keepdims=True), len(rows))
+
+
+def unit_about(rows: Array, mean: Array, n: int) -> Array:
+    """Subtract the mean of n rows, of which ``rows`` may be a block, then scale to unit norm as ``centre_unit`` does."""
     centred = rows - mean
-    rounding = 4 * _EPS * len(rows) * (_norms(rows) + _norms(mean))
+    rounding = 4 * _EPS * n * (_norms(rows) + _norms(mean))
     centred[(_norms(centred) <= rounding)[..., 0]] = 0.0
     return unit(centred)
 
@@ -77,6 +83,11 @@ def gram(rows: Array) -> Array:
     """Return the smaller of Z Z^T and Z^T Z of ``scaled`` rows: both have one non-zero spectrum (study, App. B)."""
     rows = scaled(rows)
     return rows @ rows.T if rows.shape[0] <= rows.shape[1] else rows.T @ rows
+
+
+def second_moment(width: int, blocks: Iterable[Array]) -> Array:
+    """Return Z^T Z (D, D) of vectors that come in blocks (rows, D), added up block by block."""
+    return sum((block.T @ block for block in blocks), np.zeros((width, width)))
 
 
 def normalised_eigenvalues(matrix: Array) -> Array:

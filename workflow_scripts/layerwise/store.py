@@ -20,6 +20,7 @@ import copy
 import dataclasses
 import json
 import os
+import re
 from collections import Counter
 from pathlib import Path
 from types import TracebackType
@@ -30,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layerwise.errors import FileError
-from layerwise.store_layout import CLAMPED_RECIPE, RESIDUAL, arrays, layers_of, place, written
+from layerwise.store_layout import CLAMPED_RECIPE, RESIDUAL, arrays, gathered, layers_of, place, written
 from layerwise.store_writer import SCHEMA_VERSION, Header, Writer
 
 __all__ = ["CLAMPED_RECIPE", "RESIDUAL", "SCHEMA_VERSION", "Activations", "Header", "Writer", "place"]
@@ -89,16 +90,17 @@ class Activations:
         outside = self.file.visititems_links(lambda name, link: None if isinstance(link, h5py.HardLink) else name)
         if outside is not None:
             raise ValueError(f"{outside} is stored elsewhere")
-        self.ids: list[str] = [value.decode() for value in self._column("id", "S")]
-        self.source_ids: list[str] = [value.decode() for value in self._column("source_id", "S")]
+        self._ids, self._source_ids = self._column("id", "S"), self._column("source_id", "S")
         self.view: NDArray[np.int64] = self._column("view", "i")
         self.n_tokens: NDArray[np.int64] = self._column("n_tokens", "i")
+        kept = np.minimum(self.n_tokens, self.width)
+        self._starts: NDArray[np.int64] = np.cumsum(kept) - kept  # of each row's eigenvalues
         self._views = self._view_rows()
         self._selected: NDArray[np.int64] | None = None
 
     def _verify(self) -> None:
-        n = len(self.ids)
-        if not len(self.source_ids) == len(self.view) == len(self.n_tokens) == n:
+        n = len(self._ids)
+        if not len(self._source_ids) == len(self.view) == len(self.n_tokens) == n:
             raise ValueError("its row columns differ in length")
         if self.header.token_transform and len(self._column("input_ids", "i")) != self.n_tokens.sum():
             raise ValueError("its input_ids and n_tokens differ")
@@ -106,6 +108,9 @@ class Activations:
             raise ValueError(f"{self.n_views} copies of each sample for {len(self.conditions)} conditions")
         if len(self.header.layer_names) != self.n_layers + 1:
             raise ValueError(f"{len(self.header.layer_names)} layer names for {self.n_layers + 1} layers")
+        numbers = [int(number) for name in self.header.layer_names[1:] for number in re.findall(r"\d+", name)[-1:]]
+        if numbers != sorted(numbers):
+            raise ValueError("its layer names are out of order")
         expected = dict(arrays(self.header, n, int(np.minimum(self.n_tokens, self.width).sum())))
         for name, shape in expected.items():
             dataset = self._dataset(name)
@@ -132,14 +137,26 @@ class Activations:
 
     def _view_rows(self) -> NDArray[np.int64]:
         """Row numbers (samples, views), samples in order of first appearance, views ascending."""
-        first = {source: i for i, source in enumerate(dict.fromkeys(self.source_ids))}
-        sample = np.array([first[source] for source in self.source_ids])
-        order = np.lexsort((self.view, sample))
+        _, first, sample, counts = np.unique(self._source_ids, return_index=True, return_inverse=True, return_counts=True)
+        order = np.lexsort((self.view, first[sample]))
         if len(first) != self.header.n_samples:
             raise ValueError(f"{len(first)} distinct samples, {self.header.n_samples} in its header")
-        if len(np.unique(np.bincount(sample))) != 1:
+        if len(np.unique(counts)) != 1:
             raise ValueError("its samples differ in their number of views")
         return order.reshape(len(first), -1)
+
+    @property
+    def ids(self) -> list[str]:
+        """Ids of the rows, in the order of samples.parquet."""
+        return self._decoded(self._ids)
+
+    @property
+    def source_ids(self) -> list[str]:
+        """The sample that each row is a view of."""
+        return self._decoded(self._source_ids)
+
+    def _decoded(self, column: NDArray[np.bytes_]) -> list[str]:
+        return [value.decode() for value in (column if self._selected is None else column[self._selected])]
 
     @property
     def readouts(self) -> list[str]:
@@ -150,6 +167,11 @@ class Activations:
     def recipes(self) -> list[str]:
         """Names of the stored recipes."""
         return self.header.recipes
+
+    @property
+    def n_samples(self) -> int:
+        """N; every one has ``n_views`` rows."""
+        return len(self._views)
 
     @property
     def n_views(self) -> int:
@@ -189,11 +211,25 @@ class Activations:
         """
         if not 0 <= condition < len(self.conditions):
             raise FileError(f"{self.path} has {len(self.conditions)} conditions, none is number {condition}.")
+        return self._seeing(self._views[:, [condition]])
+
+    def among(self, samples: NDArray[np.intp]) -> Self:
+        """Return a reader of the same open file that sees these samples only, in this order, with all their views.
+
+        It reads the chunks that hold them, one at a time, so that its memory is theirs, not the file's.
+
+        Args:
+            samples: their numbers, within [0, n_samples).
+        """
+        return self._seeing(self._views[samples])
+
+    def _seeing(self, rows: NDArray[np.int64]) -> Self:
+        """A reader that sees these rows (samples, views) of what this one sees."""
         other = copy.copy(self)
-        rows = self._views[:, condition]
-        other._selected, other._views = rows, np.arange(len(rows))[:, None]
-        other.ids, other.source_ids = [self.ids[row] for row in rows], [self.source_ids[row] for row in rows]
-        other.view, other.n_tokens = self.view[rows], self.n_tokens[rows]
+        flat = rows.ravel()
+        other._selected = flat if self._selected is None else self._selected[flat]
+        other._views = np.arange(len(flat)).reshape(rows.shape)
+        other.view, other.n_tokens = self.view[flat], self.n_tokens[flat]
         return other
 
     def input_ids(self) -> list[NDArray[np.int64]]:
@@ -227,14 +263,13 @@ class Activations:
 
     def spectra(self, recipe: str, layer: int) -> Float:
         """Return (N, max r) normalised eigenvalues, zero padded; rows are NaN where undefined (one-token samples)."""
-        flat = self._whole(f"tokens/{recipe}/spectrum/{layer:03d}")
+        name, lengths = f"tokens/{recipe}/spectrum/{layer:03d}", np.minimum(self.n_tokens, self.width)
         if self._selected is None:
-            lengths = np.minimum(self.n_tokens, self.width)
+            flat = self._read(name)
         else:
-            every = np.minimum(self.file["n_tokens"][:], self.width)
-            starts = np.cumsum(every) - every
-            flat = np.concatenate([flat[starts[row] : starts[row] + every[row]] for row in self._selected])
-            lengths = every[self._selected]
+            ends = np.cumsum(lengths)
+            shifts = self._starts[self._selected] - (ends - lengths)
+            flat = self._gathered(name, np.arange(ends[-1]) + np.repeat(shifts, lengths))
         padded = np.zeros((len(lengths), int(lengths.max())))
         padded[np.arange(padded.shape[1]) < lengths[:, None]] = flat
         padded[np.isnan(padded).any(axis=1)] = np.nan
@@ -257,13 +292,14 @@ class Activations:
         return self._read(f"tokens/cosine/{layer:03d}")
 
     def _read(self, name: str) -> Float:
-        values = self._whole(name)
-        return values if self._selected is None else values[self._selected]
+        return self._gathered(name, self._selected)
 
-    def _whole(self, name: str) -> Float:
+    def _gathered(self, name: str, places: NDArray[np.int64] | None) -> Float:
+        """Rows ``places`` of an array, all where it is None."""
         name = place(self.tap) + name
         try:
-            return np.asarray(self.file[name][:], dtype=np.float64)
+            dataset = self.file[name]
+            return np.asarray(dataset[:], dtype=np.float64) if places is None else gathered(dataset, places)
         except (OSError, KeyError) as error:
             raise FileError(f"{self.path}: cannot read {name} ({error}); delete the file and run again.") from error
 

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import h5py
 import numpy as np
+from numpy.typing import NDArray
 
 RESIDUAL = "residual"
 CLAMPED_RECIPE = "centre_unit"
@@ -91,3 +92,15 @@ def written(dataset: h5py.Dataset) -> bool:
         return bool(dataset.id.get_storage_size() >= dataset.nbytes)
     chunks = math.prod(-(-rows // size) for rows, size in zip(dataset.shape, dataset.chunks, strict=True))
     return bool(dataset.id.get_num_chunks() == chunks)
+
+
+def gathered(dataset: h5py.Dataset, places: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return some rows of an array, in the order of ``places``; memory beside them is one chunk of the file."""
+    found = np.empty((len(places), *dataset.shape[1:]))
+    order = np.argsort(places, kind="stable")
+    ordered = places[order]
+    rows = dataset.chunks[0] if dataset.chunks else max(len(dataset), 1)
+    for start in np.unique(ordered // rows) * rows:
+        begin, end = np.searchsorted(ordered, [start, start + rows])
+        found[order[begin:end]] = dataset[start : start + rows][ordered[begin:end] - start]
+    return found

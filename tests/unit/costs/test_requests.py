@@ -31,8 +31,16 @@ def test_a_larger_model_or_dataset_asks_for_more() -> None:
     assert costs[0][1] < costs[1][1] < costs[3][1]
     half = requests.extraction(LARGE, entry(dtype="bfloat16"), COLLECT, 100, 0)
     assert half[0] < costs[2][0] - 10_000
-    assert requests.metric(SMALL, 1000, 256)[0] > requests.metric(SMALL, 100, 256)[0]
+    assert requests.metric(SMALL, 1000, 256, None)[0] > requests.metric(SMALL, 100, 256, None)[0]
     assert requests.scoring(LARGE, 1000)[1] > requests.scoring(SMALL, 1000)[1]
+
+
+def test_memory_of_a_metric_does_not_grow_with_samples_beyond_its_limit() -> None:
+    for most in (None, 4000):
+        mib, more = (requests.metric(LARGE, rows, 256, most)[0] for rows in (100_000, 1_000_000))
+        assert more - mib < 150  # ids and numbers of tokens
+        assert mib < 4000
+    assert requests.metric(SMALL, 100_000, 256, 4000)[1] > 10 * requests.metric(SMALL, 100_000, 256, 1000)[1]
 
 
 def test_manifests_say_the_size_and_what_is_not_there_is_assumed(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from layerwise.atomic import atomic_path
 from layerwise.errors import FileError
 from layerwise.store import Activations, Header, Writer
+from layerwise.store_layout import gathered
 
 from tests.activation_files import LAYERS, READOUTS, RECIPES, WIDTH, write_file
 
@@ -228,3 +229,33 @@ def test_large_files_are_cut_into_blocks_of_rows(tmp_path: Path) -> None:
         assert store.file["readout/mean/000"].chunks == (256, width)
         np.testing.assert_array_equal(store.rows("mean", 1), values)
     assert (tmp_path / "a.h5").stat().st_size < 2.4 * 4 * rows * width  # what was claimed beyond the arrays is given back
+
+
+def test_some_samples_are_read_with_all_their_views(tmp_path: Path) -> None:
+    write_file(
+        tmp_path / "a.h5",
+        ids=[f"{s}~{v}" for v in (1, 0) for s in "xyz"],
+        source_ids=["x", "y", "z"] * 2,
+        views=[1, 1, 1, 0, 0, 0],
+    )
+    with Activations(tmp_path / "a.h5") as store:
+        some = store.among(np.array([2, 0]))
+        assert (some.n_samples, some.n_views, store.n_samples) == (2, 2, 3)
+        assert some.ids == ["z~0", "z~1", "x~0", "x~1"]
+        assert some.source_ids == ["z", "z", "x", "x"]
+        np.testing.assert_array_equal(some.views("mean", 1), store.views("mean", 1)[[2, 0]])
+        np.testing.assert_array_equal(some.pooled("mean", 1), store.pooled("mean", 1)[[2, 0]])
+        rows = [store.ids.index(name) for name in some.ids]
+        assert some.n_tokens.tolist() == store.n_tokens[rows].tolist()
+        np.testing.assert_array_equal(some.spectra("raw", 2), store.spectra("raw", 2)[rows][:, : some.n_tokens.max()])
+        np.testing.assert_array_equal(some.angles("raw", 2), store.angles("raw", 2)[rows])
+        np.testing.assert_array_equal(some.among(np.array([1])).views("mean", 1), store.views("mean", 1)[[0]])
+
+
+def test_rows_from_many_chunks_come_back_in_the_order_asked_for(tmp_path: Path) -> None:
+    values = np.arange(50.0)[:, None] * [1.0, -1.0]
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        dataset = file.create_dataset("x", data=values, chunks=(7, 2))
+        places = np.array([49, 0, 7, 6, 13, 14, 3, 48])
+        np.testing.assert_array_equal(gathered(dataset, places), values[places])
+        assert gathered(dataset, places[:0]).shape == (0, 2)

@@ -214,6 +214,13 @@ def test_rows_swapped_between_samples_would_show(file: Path) -> None:
         assert json.loads(opened.attrs["layer_names"])[0].startswith("input of")
 
 
+def test_layer_names_out_of_order_are_refused(file: Path) -> None:
+    with h5py.File(file, "r+") as opened:
+        names = json.loads(opened.attrs["layer_names"])
+        opened.attrs["layer_names"] = json.dumps([names[0], *names[:0:-1]])
+    refused(file, "layer names are out of order")
+
+
 def test_a_refused_file_is_closed_again(file: Path) -> None:
     with h5py.File(file, "a") as opened:
         opened.attrs["complete"] = False

@@ -1,5 +1,6 @@
 """Inputs shared by the metric tests: random and degenerate arrays, the parity cases, a made-up activation file."""
 
+import copy
 import functools
 import json
 import os
@@ -108,8 +109,19 @@ class FakeActivations:
             for layer in range(layers + 1)
         ]
 
+    @property
+    def n_samples(self):
+        return self.n
+
     def at(self, tap):
         return self
+
+    def among(self, samples):
+        other = copy.copy(self)
+        other.n, other.n_tokens = len(samples), self.n_tokens[samples]
+        other.view_arrays = [views[samples] for views in self.view_arrays]
+        other.tokens = [[tokens[sample] for sample in samples] for tokens in self.tokens]
+        return other
 
     def pooled(self, readout, layer):
         return self.view_arrays[layer][:, 0] * (1.0 if readout == "mean" else 2.0)

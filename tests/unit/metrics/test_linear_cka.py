@@ -5,8 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from layerwise.errors import UndefinedMetric
+from layerwise.metrics import layer_similarity
 from layerwise.metrics.layer_similarity import similarity_records
 from layerwise.metrics.linear_cka import linear_cka
+from layerwise.metrics.resampling import draw_subset
 
 
 def vectors(n: int = 30, width: int = 7, seed: int = 0) -> np.ndarray:
@@ -102,13 +104,16 @@ def test_degenerate_input_is_undefined(debiased: bool) -> None:
 
 
 def model(layers: list[np.ndarray]) -> SimpleNamespace:
-    return SimpleNamespace(n_layers=len(layers) - 1, pooled=lambda readout, layer: layers[layer] * len(readout))
+    made = SimpleNamespace(n_layers=len(layers) - 1, n_samples=len(layers[0]))
+    made.pooled = lambda readout, layer: layers[layer] * len(readout)
+    made.among = lambda samples: model([rows[samples] for rows in layers])
+    return made
 
 
 def test_layers_are_compared_with_the_one_before_and_with_the_last_checkpoint() -> None:
     x = vectors()
     own, final = [x, related(x), np.ones((30, 3))], [x, related(x, seed=5), x]
-    (record,) = similarity_records(model(own), model(final), ["mean"])
+    (record,) = similarity_records(model(own), model(final), ["mean"], 0)
     first, second, third = record["layers"]
     assert (record["readout"], record["n_samples"]) == ("mean", 30)
     assert [layer["depth"] for layer in record["layers"]] == [0.0, 0.5, 1.0]
@@ -126,5 +131,15 @@ def test_layers_are_compared_with_the_one_before_and_with_the_last_checkpoint() 
 def test_progress_counts_readouts_and_layers() -> None:
     x, seen = vectors(), []
     made = model([x, related(x)])
-    similarity_records(made, made, ["a", "b"], lambda done, total: seen.append((done, total)))
+    similarity_records(made, made, ["a", "b"], 0, lambda done, total: seen.append((done, total)))
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+def test_of_very_many_samples_a_subsample_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layer_similarity, "MOST_COMPARED", 20)
+    x = vectors()
+    layers = [x, related(x)]
+    (record,) = similarity_records(model(layers), model(layers[::-1]), ["mean"], 3)
+    assert (record["n_available"], record["n_samples"]) == (30, 20)
+    chosen = draw_subset(30, 20, 3)
+    assert record["layers"][1]["stability"] == pytest.approx(slow(layers[1][chosen], x[chosen]))

@@ -66,7 +66,11 @@ def test_the_two_ridges_of_lidar_are_alternatives():
 @pytest.mark.parametrize(
     ("metric", "parameters", "message"),
     [
-        ("dime", {"permutation": 10}, "permutation.*allowed are variants, null_draws, subsamples, permutations"),
+        (
+            "dime",
+            {"permutation": 10},
+            "permutation.*allowed are variants, null_draws, subsamples, max_samples, permutations",
+        ),
         ("dime", {"permutations": 0}, "permutations"),
         ("dime", {"permutations": 2.5}, "permutations"),
         ("dime", {"permutations": True}, "permutations"),

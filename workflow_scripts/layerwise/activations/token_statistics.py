@@ -31,10 +31,11 @@ def prepare(states: Tensor, masks: Masks, recipe: str) -> tuple[Tensor, Tensor]:
     mask = masks["skip_first" if recipe.endswith("_skip_first") else "all"]
     left_out = ~mask[..., None]
     tokens = states.to(torch.float64, copy=True).masked_fill_(left_out, 0.0)  # one copy, changed in place from here on
-    same = _all_the_same(tokens, mask, max(ROUNDING, 2 * torch.finfo(states.dtype).eps))
-    if same.any():
-        first = tokens[same, mask[same].int().argmax(1)]
-        tokens[same] = torch.where(mask[same][..., None], first[:, None], 0.0)
+    tolerance = max(ROUNDING, 2 * torch.finfo(states.dtype).eps)
+    for sample in _perhaps_the_same(tokens, mask, tolerance):
+        if _all_the_same(tokens[sample][mask[sample]], tolerance):
+            first = tokens[sample, mask[sample].int().argmax()].clone()
+            tokens[sample, mask[sample]] = first
     if recipe.startswith("centre"):
         count = mask.sum(1).clamp_min(1)[:, None, None]
         tokens.sub_(tokens.sum(1, keepdim=True) / count).masked_fill_(left_out, 0.0)
@@ -44,12 +45,21 @@ def prepare(states: Tensor, masks: Masks, recipe: str) -> tuple[Tensor, Tensor]:
     return tokens, mask
 
 
-def _all_the_same(tokens: Tensor, mask: Tensor, tolerance: float) -> Tensor:
-    """Return which samples (B,) have tokens (B, T, D) that all lie within ``tolerance`` of their mean, relative to norm."""
-    mean = tokens.sum(1) / mask.sum(1).clamp_min(1)[:, None]
-    squares = torch.einsum("btd,btd->bt", tokens, tokens)
-    distances = squares - 2 * torch.einsum("btd,bd->bt", tokens, mean) + torch.einsum("bd,bd->b", mean, mean)[:, None]
-    return ((distances <= tolerance**2 * squares) | ~mask).all(1)
+def _perhaps_the_same(tokens: Tensor, mask: Tensor, tolerance: float) -> list[int]:
+    """Samples whose first two tokens of the mask lie as close as tokens that are all the same do: almost never one."""
+    first = mask.int().argmax(1)
+    second = (first + 1).clamp_max(mask.shape[1] - 1)  # the tokens of a mask are contiguous
+    samples = torch.arange(len(tokens), device=tokens.device)
+    pair = tokens[samples, first], tokens[samples, second]
+    norms = [torch.linalg.vector_norm(one, dim=1) for one in (pair[0] - pair[1], *pair)]
+    close = norms[0] <= 2 * tolerance * (norms[1] + norms[2])  # twice: both lie within the tolerance of one mean
+    return [int(sample) for sample in (close & mask[samples, first] & mask[samples, second]).nonzero()]
+
+
+def _all_the_same(tokens: Tensor, tolerance: float) -> bool:
+    """Whether tokens (T, D) all lie within ``tolerance`` of their mean, relative to their norm."""
+    distances = torch.linalg.vector_norm(tokens - tokens.mean(0), dim=1)
+    return bool((distances <= tolerance * torch.linalg.vector_norm(tokens, dim=1)).all())
 
 
 def gram(tokens: Tensor) -> Tensor:
@@ -162,7 +172,8 @@ def statistics(states: Tensor, masks: Masks, recipes: list[str], clamped_recipe:
         if recipe == clamped_recipe:
             # Clamping sees which matrix it is: each sample's own length decides, not the longest of its batch.
             width = tokens.shape[2]
-            own = torch.where((count <= width)[:, None, None], gram(tokens[:, :width]), matrix)
+            longer = tokens.shape[1] > width
+            own = torch.where((count <= width)[:, None, None], gram(tokens[:, :width]), matrix) if longer else matrix
             result[f"tokens/{recipe}/entropy_clamped"] = entropy_clamped(own, count)
     return result
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from layerwise.budgets import BLOCK_BYTES, HELD_BYTES
 from layerwise.costs.sizes import ModelSize
 from layerwise.store_layout import arrays, chunk, is_readout
 
@@ -95,10 +96,20 @@ def extraction_mib(size: ModelSize, dtype: str, batch_tokens: int, collected: Co
     return math.ceil(_PROCESS_MIB + (size.weight_bytes(dtype) + states + squares + held) / MIB)
 
 
-def metric_mib(width: int, rows: int, kept: int) -> int:
-    """Return the memory of a metric in MiB: a layer's vectors, their Gram matrices, and the spectra, in float64."""
-    vectors, grams, spectra = 4 * rows * width, 4 * min(rows, 20_000) ** 2, 4 * kept
-    return math.ceil(_LIGHT_MIB + 8 * (vectors + grams + spectra) / MIB)
+def metric_mib(width: int, rows: int, spectrum: int, most: int | None) -> int:
+    """Return the memory of a metric in MiB: a layer's vectors, their Gram matrices, and a block of spectra, in float64.
+
+    Args:
+        width: D.
+        rows: of the dataset, views included.
+        spectrum: most eigenvalues of one sample.
+        most: rows that the metric takes of more (``max_samples`` times the views), which it compares with each other; None:
+            it takes all, block by block.
+    """
+    held = min(rows, HELD_BYTES // (8 * width)) if most is None else min(rows, most)
+    grams = 4 * min(held, width if most is None else held) ** 2
+    spectra = 4 * min(rows * spectrum, BLOCK_BYTES // 8)
+    return math.ceil(_LIGHT_MIB + (8 * (4 * held * width + grams + spectra) + _ROW_BYTES * rows) / MIB)
 
 
 def scoring_mib(width: int, rows: int) -> int:

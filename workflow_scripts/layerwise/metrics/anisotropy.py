@@ -1,5 +1,8 @@
 """Anisotropy: the mean cosine between different vectors, of a corpus or among the tokens of one text."""
 
+from collections.abc import Iterable
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +21,14 @@ SPEC = MetricSpec(
     variants=("paper",),
     recipes=("unit", "unit_skip_first"),
 )
+
+
+class Sums(NamedTuple):
+    """N unit vectors: their number, their sum (D,), and the sum of their squared norms (zero rows stay zero)."""
+
+    n: int
+    total: Array
+    own: float
 
 
 def anisotropy(Z: Array) -> float:
@@ -48,8 +59,8 @@ def prepare(views: Array) -> Array:
     return unit(views)
 
 
-def summarise(views: Array) -> Array:
-    """The (N, D) unit vectors of (N, 1, D) prepared ones.
+def summarise(views: Array) -> Sums:
+    """Sums over (N, 1, D) prepared vectors.
 
     Raises:
         UndefinedMetric: fewer than 2 rows, NaN or infinity.
@@ -57,7 +68,15 @@ def summarise(views: Array) -> Array:
     return _prepare(views[:, 0])
 
 
-def evaluate(state: Array, case: Case, seed: int) -> Value:
+def accumulate(shape: tuple[int, int], blocks: Iterable[Array]) -> Sums:
+    """The same for (N, D) prepared vectors that come in blocks."""
+    total, own = np.zeros(shape[1]), 0.0
+    for block in blocks:
+        total, own = total + block.sum(axis=0), own + float(np.square(block).sum())
+    return Sums(shape[0], total, own)
+
+
+def evaluate(state: Sums, case: Case, seed: int) -> Value:
     """Mean cosine, which is on a shared scale as it is.
 
     Raises:
@@ -83,12 +102,12 @@ def sample_null(tokens: Array, cases: list[Case]) -> list[float]:
     return [anisotropy(tokens)] * len(cases)
 
 
-def _prepare(Z: Array) -> Array:
-    return unit(checked(Z, minimum=2))
+def _prepare(Z: Array) -> Sums:
+    rows = unit(checked(Z, minimum=2))
+    return accumulate((rows.shape[0], rows.shape[1]), [rows])
 
 
-def _compute(rows: Array) -> float:
-    n, own = len(rows), float(np.square(rows).sum())
-    if not own > 0:
+def _compute(sums: Sums) -> float:
+    if not sums.own > 0:
         raise UndefinedMetric("all vectors are zero")
-    return (float(np.square(rows.sum(axis=0)).sum()) - own) / (n * (n - 1))
+    return (float(np.square(sums.total).sum()) - sums.own) / (sums.n * (sums.n - 1))

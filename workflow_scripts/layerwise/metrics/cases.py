@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from layerwise.errors import ConfigError
 from layerwise.metrics.spec import Case, MetricSpec, check_variant
 
-COMMON = {"variants": ("paper",), "null_draws": 20, "subsamples": 10}
-_WHOLE = ("permutations", "null_draws", "subsamples")
+COMMON: dict[str, Any] = {"variants": ("paper",), "null_draws": 20, "subsamples": 10, "max_samples": None}
+_WHOLE = ("permutations", "null_draws", "subsamples", "max_samples")
 
 
 class Plan(NamedTuple):
@@ -18,11 +18,13 @@ class Plan(NamedTuple):
         cases: one record per case and readout or recipe.
         null_draws: Gaussian draws behind `null_value`; 0 leaves it out.
         subsamples: halves behind `standard_error` of Gram metrics; below 2 leaves it out.
+        max_samples: of more samples a seeded subsample is taken; None: all are.
     """
 
     cases: tuple[Case, ...]
     null_draws: int
     subsamples: int
+    max_samples: int | None
 
 
 def plan(spec: MetricSpec, parameters: Mapping[str, Any]) -> Plan:
@@ -33,15 +35,15 @@ def plan(spec: MetricSpec, parameters: Mapping[str, Any]) -> Plan:
 
     Args:
         spec: of the metric.
-        parameters: `variants`, `null_draws`, `subsamples` and the metric's own; what is absent takes its default. A
-            `name` (the entry's own) is passed over.
+        parameters: `variants`, `null_draws`, `subsamples`, `max_samples` (null: no limit) and the metric's own; what is
+            absent takes its default. A `name` (the entry's own) is passed over.
 
     Raises:
         ConfigError: unknown key (the message lists the allowed ones), unknown variant, or a value that is not a
             positive number.
     """
     given = {key: value for key, value in parameters.items() if key != "name"}
-    allowed = {**COMMON, **spec.parameters}
+    allowed = {**COMMON, "max_samples": spec.max_samples, **spec.parameters}
     for key in given:
         if key not in allowed:
             raise ConfigError(f"{spec.name}: parameter {key!r} is unknown; allowed are {', '.join(allowed)}.")
@@ -58,8 +60,11 @@ def plan(spec: MetricSpec, parameters: Mapping[str, Any]) -> Plan:
     if not variants or (spec.parameters and not points):
         raise ConfigError(f"{spec.name}: nothing to compute; give at least one variant and one value of each parameter.")
     cases = tuple(Case(variant, point) for variant in dict.fromkeys(variants) for point in points or [{}])
-    counts = [int(_number(spec, name, settings[name], minimum=0)) for name in ("null_draws", "subsamples")]
-    return Plan(cases, *counts)
+    draws, subsamples = (int(_number(spec, name, settings[name], minimum=0)) for name in ("null_draws", "subsamples"))
+    most = settings["max_samples"]
+    if most is not None:
+        most = int(_number(spec, "max_samples", most, minimum=max(spec.minimum_samples, 2)))
+    return Plan(cases, draws, subsamples, most)
 
 
 def _listed(value: object) -> list[Any]:

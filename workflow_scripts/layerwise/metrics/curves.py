@@ -8,6 +8,7 @@ from layerwise.metrics.cases import plan as make_plan
 from layerwise.metrics.nulls import Nulls
 from layerwise.metrics.pooled_curves import pooled_records
 from layerwise.metrics.registry import load_metric
+from layerwise.metrics.resampling import draw_subset
 from layerwise.metrics.spec import Activations, Conditioned
 from layerwise.metrics.token_curves import token_records
 
@@ -36,11 +37,11 @@ def metric_records(
         progress: called with (done, total) layers.
 
     Returns:
-        Records with: tap, variant, readout or recipe, parameters, n_samples, n_excluded, null_value, null_normalized,
-            split_half,
-        layers. Each layer has layer, depth (= layer / L), value, normalized, standard_error, and `undefined` (the
-        reason) where it has no value. InfoNCE and DiME add null_broken_pairs to every layer and its mean to the
-        record; LiDAR adds saturated and delta_spearman {"0.01": r, "100": r}. Nothing in it is NaN or infinite.
+        Records with: tap, n_available (N), variant, readout or recipe, parameters, n_samples (`max_samples` of them, where
+        there are more), n_excluded, null_value, null_normalized, split_half, layers. Each layer has layer, depth (= layer /
+        L), value, normalized, standard_error, and `undefined` (the reason) where it has no value. InfoNCE and DiME add
+        null_broken_pairs to every layer and its mean to the record; LiDAR adds saturated and delta_spearman {"0.01": r,
+        "100": r}. Nothing in it is NaN or infinite.
 
     Raises:
         ConfigError: unknown metric, parameter, variant or recipe, a negative seed, or nothing to compute: no readout or
@@ -54,6 +55,10 @@ def metric_records(
         pooled_records: readouts if set(module.SPEC.needs) & {"pooled", "views"} else [],
         token_records: (module.SPEC.recipes or recipes) if recipes and "tokens" in module.SPEC.needs else [],
     }
+    available = activations.n_samples
+    chosen = draw_subset(available, plan.max_samples, seed)
+    if chosen is not None:
+        activations = activations.among(chosen)
     read = {tap: activations.at(tap) for tap in activations.taps}
     tick = _ticker(sum(map(len, names.values())) * sum(len(one.layers) for one in read.values()), progress)
     nulls = Nulls(module, plan.null_draws, seed)  # sizes do not depend on the tap
@@ -61,7 +66,8 @@ def metric_records(
     for tap, one in read.items():
         for make in (pooled_records, token_records):
             for name in names[make]:
-                records += [{"tap": tap, **record} for record in make(module, one, name, plan, nulls, tick)]
+                made = make(module, one, name, plan, nulls, tick)
+                records += [{"tap": tap, "n_available": available, **record} for record in made]
     absent = {case.variant for case in plan.cases} - {record["variant"] for record in records}
     if absent:
         raise ConfigError(

@@ -1,11 +1,13 @@
 """Dataset entropy: how many directions the pooled vectors of a corpus use, that is, how well it is told apart."""
 
+from collections.abc import Iterable
+
 from layerwise.metrics.matrix_entropy import Spectra, entropy_ceiling, spectra_entropy
 from layerwise.metrics.matrix_entropy import matrix_entropy as dataset_entropy
 from layerwise.metrics.spec import Array, Case, Direction, MetricSpec, Value
-from layerwise.spectrum import checked
+from layerwise.spectrum import checked, second_moment
 
-__all__ = ["SPEC", "dataset_entropy", "evaluate", "summarise"]
+__all__ = ["SPEC", "accumulate", "dataset_entropy", "evaluate", "summarise"]
 
 SPEC = MetricSpec(
     name="dataset_entropy",
@@ -26,7 +28,12 @@ def summarise(views: Array) -> Spectra:
     Raises:
         UndefinedMetric: fewer than 2 rows, NaN or infinity.
     """
-    return Spectra(checked(views[:, 0], minimum=2))
+    return Spectra.of(checked(views[:, 0], minimum=2))
+
+
+def accumulate(shape: tuple[int, int], blocks: Iterable[Array]) -> Spectra:
+    """The same for (N, D), N > D, prepared vectors that come in blocks."""
+    return Spectra(shape, second_moment(shape[1], blocks))
 
 
 def evaluate(state: Spectra, case: Case, seed: int) -> Value:

@@ -1,11 +1,13 @@
 """Effective rank (Roy and Vetterli, 2007) of pooled vectors and of the tokens of one prompt."""
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from layerwise.metrics.recipes import is_centred
 from layerwise.metrics.spec import Activations, Array, Case, Direction, MetricSpec, Value
-from layerwise.spectrum import checked, gram_spectrum, singular_rank
+from layerwise.spectrum import checked, gram_spectrum, normalised_eigenvalues, second_moment, singular_rank
 
 SPEC = MetricSpec(
     name="effective_rank",
@@ -51,6 +53,15 @@ def summarise(views: Array) -> tuple[Array, tuple[int, int]]:
     """
     rows = views[:, 0]
     return _prepare(rows), (rows.shape[0], rows.shape[1])
+
+
+def accumulate(shape: tuple[int, int], blocks: Iterable[Array]) -> tuple[Array, tuple[int, int]]:
+    """The same for (N, D), N > D, prepared vectors that come in blocks.
+
+    Raises:
+        UndefinedMetric: all rows zero.
+    """
+    return normalised_eigenvalues(second_moment(shape[1], blocks)), shape
 
 
 def evaluate(state: tuple[Array, tuple[int, int]], case: Case, seed: int) -> Value:

@@ -20,6 +20,7 @@ SPEC = MetricSpec(
     parameters={"temperature": 0.1},
     standard_error="samples",
     pairs=True,
+    max_samples=4_000,
 )
 
 

@@ -19,6 +19,7 @@ SPEC = MetricSpec(
     bounds=(0.0, None),
     direction=Direction(theory=None, study=None),  # "we do not study intrinsic dimensionality"
     variants=("paper",),
+    max_samples=4_000,
 )
 
 _DISCARDED = 0.1  # the largest ratios, which the paper leaves out of its fit

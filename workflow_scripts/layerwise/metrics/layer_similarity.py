@@ -5,15 +5,18 @@ from typing import Any
 
 from layerwise.errors import UndefinedMetric
 from layerwise.metrics.linear_cka import linear_cka
+from layerwise.metrics.resampling import draw_subset
 from layerwise.metrics.spec import Activations, Array
 
 BIASED, DEBIASED = "", "_debiased"
+MOST_COMPARED = 10_000  # samples; of more a subsample is compared, whose vectors fit into memory three times
 
 
 def similarity_records(
     own: Activations,
     final: Activations,
     readouts: Sequence[str],
+    seed: int,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[dict[str, Any]]:
     """Compare every layer of a model, on the first view of every sample.
@@ -22,13 +25,19 @@ def similarity_records(
         own: of the model.
         final: of the last checkpoint of its run, on the same samples in the same order.
         readouts: names.
+        seed: of the subsample that is compared where there are more samples.
         progress: called with (done, total) layers.
 
     Returns:
-        One record per readout: readout, n_samples, layers. Each layer has layer, depth (= layer / L), ``stability`` (linear
-        CKA to the same layer of ``final``) and ``layer_change`` (1 - linear CKA to the layer before; None at layer 0), each
-        also ``_debiased``, and ``undefined`` (the reason) where one has no value.
+        One record per readout: readout, n_available (N), n_samples (at most ``MOST_COMPARED``), layers. Each layer has
+        layer, depth (= layer / L), ``stability`` (linear CKA to the same layer of ``final``) and ``layer_change`` (1 -
+        linear CKA to the layer before; None at layer 0), each also ``_debiased``, and ``undefined`` (the reason) where one
+        has no value.
     """
+    available = own.n_samples
+    chosen = draw_subset(available, MOST_COMPARED, seed)
+    if chosen is not None:
+        own, final = own.among(chosen), final.among(chosen)
     total, done = len(readouts) * (own.n_layers + 1), 0
     records = []
     for readout in readouts:
@@ -43,7 +52,7 @@ def similarity_records(
             before, done = rows, done + 1
             if progress is not None:
                 progress(done, total)
-        records.append({"readout": readout, "n_samples": samples, "layers": layers})
+        records.append({"readout": readout, "n_available": available, "n_samples": samples, "layers": layers})
     return records
 
 

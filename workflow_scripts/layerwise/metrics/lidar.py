@@ -22,6 +22,7 @@ SPEC = MetricSpec(
     direction=Direction(theory="max", study="min"),
     variants=("paper", "released"),
     parameters={"delta": 1e-4, "delta_relative": 1e-2},
+    max_samples=4_000,
 )
 
 SATURATED_BELOW = 0.15  # nats of log-LiDAR between the highest and the lowest layer

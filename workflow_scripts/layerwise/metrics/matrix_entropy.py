@@ -1,6 +1,7 @@
 """Matrix-based entropy of a set of vectors (the study, Eq. 1), shared by prompt entropy and dataset entropy."""
 
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -14,10 +15,14 @@ VARIANTS = ("paper", "released")
 class Spectra:
     """The Gram matrix of (N, D) vectors and its two spectra, each computed once and only when asked for."""
 
-    def __init__(self, rows: Array) -> None:
-        """Form the smaller of Z Z^T and Z^T Z."""
-        self.shape = rows.shape
-        self.gram = gram(rows)
+    def __init__(self, shape: tuple[int, ...], gram_matrix: Array) -> None:
+        """Take (N, D) and the smaller of Z Z^T and Z^T Z."""
+        self.shape, self.gram = shape, gram_matrix
+
+    @classmethod
+    def of(cls, rows: Array) -> Self:
+        """Form the Gram matrix of (N, D) vectors."""
+        return cls(rows.shape, gram(rows))
 
     @cached_property
     def paper(self) -> Array:
@@ -86,4 +91,4 @@ def entropy_ceiling(n: int, width: int, centred: bool, variant: str) -> float:
 
 
 def _prepare(Z: Array) -> Spectra:
-    return Spectra(checked(Z, minimum=2))
+    return Spectra.of(checked(Z, minimum=2))

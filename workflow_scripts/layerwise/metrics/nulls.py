@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from layerwise.errors import UndefinedMetric
-from layerwise.metrics import recipes
+from layerwise.metrics import blocks, recipes
 from layerwise.metrics.entries import preparation
 from layerwise.metrics.spec import Array, Case, Value
 
@@ -43,11 +44,10 @@ class Nulls:
         return [self._token_case(recipe, sizes, width, cases, index) for index in range(len(cases))]
 
     def _pooled_draw(self, shape: tuple[int, int, int], cases: Sequence[Case], draw: int) -> list[Value | None]:
-        rng = np.random.default_rng([self.seed, _STREAM, *shape, draw])
         reduced = getattr(self.module, "null_case", None)
         values: list[Value | None] = []
         try:
-            state = self.module.summarise(preparation(self.module)(rng.standard_normal(shape)))
+            state = self._state([self.seed, _STREAM, *shape, draw], shape)
         except UndefinedMetric:
             return [None] * len(cases)
         for case in cases:
@@ -56,6 +56,11 @@ class Nulls:
             except UndefinedMetric:
                 values.append(None)
         return values
+
+    def _state(self, key: list[int], shape: tuple[int, int, int]) -> Any:  # noqa: ANN401 - each metric has its own
+        if blocks.in_blocks(self.module, shape[0], shape[2]):
+            return blocks.state(self.module, blocks.noise(shape[0], shape[2], key))
+        return self.module.summarise(preparation(self.module)(np.random.default_rng(key).standard_normal(shape)))
 
     def _token_case(self, recipe: str, sizes: NDArray[np.int64], width: int, cases: Sequence[Case], index: int) -> Null:
         ceilings = self.module.sample_ceiling(sizes, width, recipe, cases[index])

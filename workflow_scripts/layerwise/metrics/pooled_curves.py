@@ -1,12 +1,14 @@
 """Records of metrics on pooled vectors and on views: read a layer, prepare it, evaluate it whole and on halves."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from layerwise.errors import UndefinedMetric
+from layerwise.metrics import blocks
 from layerwise.metrics.cases import Plan
 from layerwise.metrics.entries import Outcome, curve, layer_entry, preparation, record
 from layerwise.metrics.nulls import Nulls
@@ -32,7 +34,7 @@ def pooled_records(
 
     Args:
         module: the metric's.
-        activations: what is read; every layer once.
+        activations: what is read; every layer once, or block by block where it is large and the metric has ``accumulate``.
         readout: name.
         plan: cases and counts.
         nulls: of this metric.
@@ -45,11 +47,10 @@ def pooled_records(
     subsamples = plan.subsamples if module.SPEC.standard_error == "subsamples" else 0
     layers: list[list[list[Outcome]]] = []  # layer, case, (whole, halves...)
     shape = (0, 0, 0)
+    halves = draw_halves(activations.n_samples, subsamples, nulls.seed)
     for layer in activations.layers:
-        raw = _read(module, activations, readout, layer)
-        shape = (raw.shape[0], raw.shape[1], raw.shape[2])
-        halves = draw_halves(len(raw), subsamples, nulls.seed)
-        layers.append(_evaluate(module, raw, every, len(cases), halves, nulls.seed))
+        shape, states = _layer(module, activations, readout, layer, halves)
+        layers.append(_evaluate(module, shape, states, every, len(cases), halves, nulls.seed))
         tick()
     null_values = nulls.pooled(shape, cases) if _shape_error(module, shape) is None else [(None, None)] * len(cases)
     records = []
@@ -65,11 +66,23 @@ def pooled_records(
     return records
 
 
-def _read(module: ModuleType, activations: Activations, readout: str, layer: int) -> Array:
-    """(N, V, D); pooled vectors are one view."""
+def _layer(
+    module: ModuleType, activations: Activations, readout: str, layer: int, halves: Halves
+) -> tuple[tuple[int, int, int], Callable[[], list[Any]]]:
+    """(N, V, D) of one layer and how to make the states of the whole and of every half; pooled vectors are one view."""
     if "views" in module.SPEC.needs:
-        return np.asarray(activations.views(readout, layer), dtype=np.float64)
-    return np.asarray(activations.pooled(readout, layer), dtype=np.float64)[:, None]
+        raw = np.asarray(activations.views(readout, layer), dtype=np.float64)
+    elif blocks.in_blocks(module, activations.n_samples, activations.width):
+        shape = (activations.n_samples, 1, activations.width)
+        return shape, partial(blocks.whole_and_halves, module, activations, readout, layer, halves)
+    else:
+        raw = np.asarray(activations.pooled(readout, layer), dtype=np.float64)[:, None]
+    return (raw.shape[0], raw.shape[1], raw.shape[2]), partial(_held, module, raw, halves)
+
+
+def _held(module: ModuleType, raw: Array, halves: Halves) -> list[Any]:
+    checked(raw.reshape(len(raw), -1))
+    return _merged_states(module, raw, halves) if hasattr(module, "merge") else _states(module, raw, halves)
 
 
 def _shape_error(module: ModuleType, shape: Sequence[int]) -> UndefinedMetric | None:
@@ -82,15 +95,20 @@ def _shape_error(module: ModuleType, shape: Sequence[int]) -> UndefinedMetric | 
 
 
 def _evaluate(
-    module: ModuleType, raw: Array, every: Sequence[Case], n_cases: int, halves: Halves, seed: int
+    module: ModuleType,
+    shape: tuple[int, int, int],
+    make: Callable[[], list[Any]],
+    every: Sequence[Case],
+    n_cases: int,
+    halves: Halves,
+    seed: int,
 ) -> list[list[Outcome]]:
     """Outcomes by case, each on the whole and, for the first ``n_cases``, on every half."""
-    error = _shape_error(module, raw.shape)
+    error = _shape_error(module, shape)
     if error is not None:
         return [[error] * (1 + len(halves.halves)) for _ in every]
     try:
-        checked(raw.reshape(len(raw), -1))
-        states = _merged_states(module, raw, halves) if hasattr(module, "merge") else _states(module, raw, halves)
+        states = make()
     except UndefinedMetric as undefined:
         return [[undefined] * (1 + len(halves.halves)) for _ in every]
     return [

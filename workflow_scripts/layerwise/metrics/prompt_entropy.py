@@ -52,5 +52,5 @@ def sample_ceiling(sizes: NDArray[np.int64], width: int, recipe: str, case: Case
 
 def sample_null(tokens: Array, cases: list[Case]) -> list[float]:
     """Entropy of one prepared (T, D) draw for every case, nats."""
-    spectra = Spectra(tokens)
+    spectra = Spectra.of(tokens)
     return [spectra_entropy(spectra, case.parameters["alpha"], case.variant) for case in cases]

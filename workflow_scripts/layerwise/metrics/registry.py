@@ -26,8 +26,9 @@ def load_metric(name: str) -> ModuleType:
     ``summarise(views (N, V, D)) -> state`` and ``evaluate(state, case, seed) -> Value``. Token metrics:
     ``sample_values(activations, recipe, layer, cases)``, ``sample_ceiling(sizes, width, recipe, case)`` and
     ``sample_null(tokens, cases)``. Optional: ``supports(case, source)`` (is there such a record), ``prepare(views)`` (in
-    place of centring and unit norm), ``parts`` and ``merge`` (states that add up over samples), ``companions`` and
-    ``annotate`` (further keys of a record), ``null_case``.
+    place of centring and unit norm), ``parts`` and ``merge`` (states that add up over samples), ``accumulate((N, D), blocks)
+    -> state`` (of pooled vectors that come in blocks, for corpora too large to hold), ``companions`` and ``annotate``
+    (further keys of a record), ``null_case``.
 
     Raises:
         ConfigError: no metric has this name (the message lists those that exist), or its SPEC has another one.

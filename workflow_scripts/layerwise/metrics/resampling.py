@@ -8,7 +8,7 @@ import numpy as np
 
 from layerwise.metrics.spec import Array, Indices
 
-_STREAM = 2  # keeps these random numbers apart from other uses of the same seed
+_STREAM, _SUBSET_STREAM = 2, 5  # keep these random numbers apart from other uses of the same seed
 
 
 class Halves(NamedTuple):
@@ -45,6 +45,16 @@ def draw_halves(n: int, subsamples: int, seed: int) -> Halves:
     draws = [tuple(sorted(rng.permutation(count)[: count // 2].tolist())) for _ in range(max(subsamples, 1))]
     complement = tuple(group for group in range(count) if group not in draws[0])
     return Halves(groups, (*draws, complement))
+
+
+def draw_subset(n: int, most: int | None, seed: int) -> Indices | None:
+    """Sorted numbers of ``most`` of n samples, drawn without replacement; None where all n are taken.
+
+    They are the same for every layer, readout and model with n samples, and a larger subset contains the smaller ones.
+    """
+    if most is None or n <= most:
+        return None
+    return np.sort(np.random.default_rng([seed, _SUBSET_STREAM, n]).permutation(n)[:most])
 
 
 def spread(values: Sequence[float | None]) -> float | None:

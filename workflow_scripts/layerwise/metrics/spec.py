@@ -51,6 +51,8 @@ class MetricSpec:
         standard_error: "samples" (spread of per-sample values) or "subsamples" (spread over draws of N/2).
         pairs: two views are compared pair by pair, so that breaking the pairs gives a second null.
         recipes: the recipes of its token records, whatever the config asks for; None: those of the config.
+        max_samples: the default of this parameter: of more samples a seeded subsample is taken; None: of all. For metrics
+            that compare all samples with each other (N x N) or hold all their vectors at once.
     """
 
     name: str
@@ -67,6 +69,7 @@ class MetricSpec:
     released_runs_opposite: bool = False
     token_order: bool = False
     recipes: tuple[str, ...] | None = None
+    max_samples: int | None = None
 
     def directions(self) -> dict[str, dict[str, str | None]]:
         """Return the picks of theory and study for each variant."""
@@ -123,6 +126,13 @@ class Activations(Protocol):
     @property
     def width(self) -> int:
         """D."""
+
+    @property
+    def n_samples(self) -> int:
+        """N."""
+
+    def among(self, samples: Indices) -> "Activations":
+        """The same activations of some samples only."""
 
     @property
     def n_tokens(self) -> NDArray[np.integer[Any]]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from layerwise.errors import UndefinedMetric
 from layerwise.metrics import recipes
+from layerwise.metrics.blocks import block_rows
 from layerwise.metrics.cases import Plan
 from layerwise.metrics.entries import Outcome, curve, layer_entry, record
 from layerwise.metrics.nulls import Nulls
@@ -54,7 +55,7 @@ def token_records(
     halves = draw_halves(len(sizes), 0, nulls.seed)
     layers: list[list[_Layer]] = []
     for layer in activations.layers:
-        values = module.sample_values(activations, recipe, layer, cases) if cases and len(sizes) else [sizes] * len(cases)
+        values = _sample_values(module, activations, recipe, layer, cases)
         layers.append([_layer(v, c, halves.rows(0), halves.rows(1)) for v, c in zip(values, ceilings, strict=True)])
         tick()
     null_values = nulls.tokens(recipe, sizes, activations.width, cases)
@@ -68,6 +69,19 @@ def token_records(
         )
         for index, case in enumerate(cases)
     ]
+
+
+def _sample_values(module: ModuleType, activations: Activations, recipe: str, layer: int, cases: list[Case]) -> list[Array]:
+    """(N,) values per case, from blocks of samples whose padded spectra stay small."""
+    if not (cases and len(activations.n_tokens)):
+        return [np.empty(0) for _ in cases]
+    n, longest = len(activations.n_tokens), min(int(activations.n_tokens.max()), activations.width)
+    rows = block_rows(max(longest, 1))
+    if n <= rows:
+        return list(module.sample_values(activations, recipe, layer, cases))
+    parts = [activations.among(np.arange(start, min(start + rows, n))) for start in range(0, n, rows)]
+    values = [module.sample_values(part, recipe, layer, cases) for part in parts]
+    return [np.concatenate([part[index] for part in values]) for index in range(len(cases))]
 
 
 def _layer(values: Array, ceilings: Array, first: Indices, second: Indices) -> _Layer:

@@ -1,11 +1,13 @@
 """Top eigenvalue share: how much of the second moment lies along its single largest direction."""
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from layerwise.metrics.recipes import is_centred
 from layerwise.metrics.spec import Activations, Array, Case, Direction, MetricSpec, Value
-from layerwise.spectrum import checked, gram_spectrum
+from layerwise.spectrum import checked, gram_spectrum, normalised_eigenvalues, second_moment
 
 SPEC = MetricSpec(
     name="top_eigenvalue_share",
@@ -53,6 +55,15 @@ def summarise(views: Array) -> Array:
         UndefinedMetric: fewer than 2 rows, NaN or infinity, all rows zero.
     """
     return _prepare(views[:, 0])
+
+
+def accumulate(shape: tuple[int, int], blocks: Iterable[Array]) -> Array:
+    """The same for (N, D), N > D, vectors that come in blocks.
+
+    Raises:
+        UndefinedMetric: all rows zero.
+    """
+    return normalised_eigenvalues(second_moment(shape[1], blocks))
 
 
 def evaluate(state: Array, case: Case, seed: int) -> Value:

@@ -1,6 +1,7 @@
 """Probes on stored vectors: the `standardised` protocol, with the outcome of every test item."""
 
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +10,6 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, train_test_split
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 Vectors = NDArray[np.float64]
@@ -30,10 +30,9 @@ def linear_probe(train: Vectors, train_labels: Labels, test: Vectors, test_label
     """
     parts = train_test_split(train, train_labels, test_size=0.2, random_state=seed, stratify=_strata(train_labels))
     fitted, held_out, fitted_labels, held_out_labels = parts
-    accuracies = [
-        float(np.mean(_predict(fitted, fitted_labels, held_out, strength) == held_out_labels)) for strength in STRENGTHS
-    ]
-    predicted = _predict(train, train_labels, test, STRENGTHS[int(np.argmax(accuracies))])
+    predictions = _predictions(fitted, fitted_labels, held_out, STRENGTHS)
+    accuracies = [float(np.mean(predicted == held_out_labels)) for predicted in predictions]
+    (predicted,) = _predictions(train, train_labels, test, STRENGTHS[int(np.argmax(accuracies)) :][:1])
     return (predicted == test_labels).astype(np.int64)
 
 
@@ -62,15 +61,16 @@ def cosine_pairs(first: Vectors, second: Vectors) -> Vectors:
     return np.divide((first * second).sum(axis=1), product, out=np.zeros(len(first)), where=product > 0)
 
 
-def _predict(train: Vectors, labels: Labels, test: Vectors, strength: float) -> Labels:
+def _predictions(train: Vectors, labels: Labels, test: Vectors, strengths: Sequence[float]) -> list[Labels]:
+    """Labels of the test rows by a probe of each strength, on features scaled once by the train rows."""
     if (labels == labels[0]).all():  # a rare class may be in the held-out rows only
-        return np.full(len(test), labels[0])
-    probe = make_pipeline(StandardScaler(with_mean=not sparse.issparse(train)), LogisticRegression(C=strength, max_iter=500))
+        return [np.full(len(test), labels[0]) for _ in strengths]
+    scaler = StandardScaler(with_mean=not sparse.issparse(train)).fit(train)
+    scaled, asked = scaler.transform(train), scaler.transform(test)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        probe.fit(train, labels)
-    predicted: Labels = probe.predict(test)
-    return predicted
+        probes = [LogisticRegression(C=strength, max_iter=500).fit(scaled, labels) for strength in strengths]
+    return [probe.predict(asked) for probe in probes]
 
 
 def _strata(labels: Labels) -> Labels | None:
