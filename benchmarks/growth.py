@@ -146,6 +146,8 @@ def page(rows: list[dict[str, Any]]) -> str:
         "by a random Llama, with three recipes and one readout. MiB: peak above what the process had before.",
         "Metrics of pooled vectors take the smaller of N x N and D x D, so they grow with N up to D only; DiME needs N x N,",
         "LiDAR D x D.",
+        "In a study memory has a limit: beyond 256 MiB a layer's vectors are read block by block, and DiME, InfoNCE, LiDAR and",
+        "TwoNN take a seeded subsample of 4,000 samples unless `max_samples` says otherwise.",
         "Exponent: slope of log seconds on log size over the larger sizes; small sizes pay fixed costs, so that it can lie",
         "below the asymptote (3 for eigenvalues).",
         "",

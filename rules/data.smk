@@ -18,6 +18,7 @@ rule prepare_dataset:
             for name, plan in PLANS.items()
             if name not in WRITERS and not (plan.task and plan.views == 1)
         ),
+    priority: 3
     conda:
         ENVIRONMENT
     threads: 1

@@ -12,6 +12,7 @@ rule export_model:
         "results/benchmarks/export_model/{export}.tsv"
     wildcard_constraints:
         export=one_of(EXPORTS),
+    priority: 1
     conda:
         ENVIRONMENT
     threads: export_threads

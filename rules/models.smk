@@ -36,6 +36,7 @@ rule download_model:
         "results/logs/download_model/{model}.log",
     benchmark:
         "results/benchmarks/download_model/{model}.tsv"
+    priority: 3
     conda:
         ENVIRONMENT
     threads: 1

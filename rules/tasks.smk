@@ -17,6 +17,7 @@ rule prepare_task:
         "results/logs/prepare_task/{task}.log",
     benchmark:
         "results/benchmarks/prepare_task/{task}.tsv"
+    priority: 3
     conda:
         ENVIRONMENT
     threads: 1

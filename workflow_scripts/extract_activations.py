@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from layerwise.activations.extract import Request, extract
 from layerwise.activations.shards import rows_of_shard
-from layerwise.models.device import resolve, weight_bytes
+from layerwise.models.device import keep_freed_memory, resolve, weight_bytes
 from layerwise.models.manifest import verified_weights
 from layerwise.models.registry import load_loader
 from layerwise.progress import Progress, rule_log
@@ -51,6 +51,7 @@ def main(output: str, inputs: dict[str, str], model: dict[str, Any], collect: di
 
 if "snakemake" in globals():
     torch.set_num_threads(snakemake.threads)
+    keep_freed_memory()
     label = f"extract_activations {snakemake.wildcards.model} x {snakemake.wildcards.dataset}"
     with rule_log(snakemake.log[0], label) as report:
         arguments = snakemake.params.model, {**snakemake.params.collect, "code": snakemake.params.code}

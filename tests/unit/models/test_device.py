@@ -42,3 +42,13 @@ def test_a_gpu_of_a_process_that_ended_is_free(tmp_path: Path) -> None:
     for _ in range(2):
         done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
         assert done.stdout.strip() == "0"
+
+
+def test_where_the_allocator_has_no_such_option_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+    library = SimpleNamespace(mallopt=lambda option, value: asked.append((option, value)))
+    monkeypatch.setattr("ctypes.CDLL", lambda _name: library)
+    device.keep_freed_memory()
+    assert [option for option, _ in asked] == [-3, -1]
+    monkeypatch.setattr("ctypes.CDLL", lambda _name: SimpleNamespace())
+    device.keep_freed_memory()
