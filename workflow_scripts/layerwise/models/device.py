@@ -13,7 +13,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # options of mallopt
 
 
 def keep_freed_memory() -> None:
-    """Let glibc keep what a batch frees for the next one, instead of having the kernel clear it anew: a twentieth of the time.
+    """Let glibc keep what a batch frees for the next one; that the kernel clears it anew took a twentieth of the time.
 
     Elsewhere (macOS, musl) it does nothing.
     """
