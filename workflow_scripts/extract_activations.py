@@ -1,5 +1,6 @@
 """Rule extract_activations: one forward pass of a model over a dataset; the one rule that reads hidden layers."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +27,7 @@ def main(output: str, inputs: dict[str, str], model: dict[str, Any], collect: di
     device = resolve(model["device"], weight_bytes(manifest["parameters"], model["dtype"]))
     loaded = load_loader(model["loader"]).load_entry(weights, model, device)
     path, template, shard = Path(inputs["samples"]), collect["template"], collect.get("shard")
-    samples = read_samples(path)
-    if shard:
-        samples = rows_of_shard(samples, *shard, dataset["name"])
+    samples = rows_of_shard(read_samples(path), *shard, dataset["name"]) if shard else read_samples(path)
     request = Request(
         model=model["name"],
         model_revision=manifest["digest"],
@@ -50,6 +49,9 @@ def main(output: str, inputs: dict[str, str], model: dict[str, Any], collect: di
 
 
 if "snakemake" in globals():
+    if snakemake.params.model["loader"] == "text":
+        # transformers imports it wherever it is there, and with it torch's compiler: a second that texts do not need.
+        sys.modules["torchvision"] = None  # type: ignore[assignment]
     torch.set_num_threads(snakemake.threads)
     keep_freed_memory()
     label = f"extract_activations {snakemake.wildcards.model} x {snakemake.wildcards.dataset}"
