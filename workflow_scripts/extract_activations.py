@@ -38,8 +38,7 @@ def main(output: str, inputs: dict[str, str], model: dict[str, Any], collect: di
         recipes=collect["recipes"],
         taps=collect["taps"],
         provenance=provenance(collect["code"], None, "torch", "transformers")
-        | {"template": template}
-        | ({"shard": shard} if shard else {}),
+        | {"template": template, **({"shard": shard} if shard else {})},
         batch_tokens=model["batch_tokens"],
         storage=collect["storage"],
         compression=collect["compression"],
